@@ -1,0 +1,16 @@
+// The error answer of every route but the gateway's. Source: 20-control-plane §2.
+import { z } from 'zod';
+import { PROBLEMS, type ProblemCode } from '../problem.ts';
+
+/** `{"error": {code, message, details?, requestId}}`. */
+export const errorBody = z.object({
+  error: z.object({
+    code: z.enum(Object.keys(PROBLEMS) as [ProblemCode, ...ProblemCode[]]),
+    message: z.string(),
+    details: z.record(z.string(), z.unknown()).optional(),
+    requestId: z.string(),
+  }),
+});
+
+/** See errorBody. */
+export type ErrorBody = z.output<typeof errorBody>;

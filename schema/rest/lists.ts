@@ -1,0 +1,18 @@
+// Cursor-paged lists. Source: 20-control-plane §2.
+import { z } from 'zod';
+
+/** Query of every list: `limit` 1 to 200, `cursor` as the last page gave it. */
+export const pageQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.string().max(512).optional(),
+});
+
+/** One page; `cursor` is null on the last one. */
+export const pageOf = <T extends z.ZodType>(item: T) =>
+  z.object({ items: z.array(item), cursor: z.string().nullable() });
+
+/** Params of one project or session. */
+export const objectParams = z.object({
+  namespace: z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/),
+  name: z.string().regex(/^[a-z0-9]([-a-z0-9]{0,44}[a-z0-9])?$/),
+});

@@ -1,0 +1,114 @@
+// Project routes: read, sync, and what a session started now would run. Source: 20-control-plane §3, J2.
+import { z } from 'zod';
+import { defineRoute } from '../define-route.ts';
+import { fileProblem, projectFact } from '../wire/sync.ts';
+import { objectParams, pageOf, pageQuery } from './lists.ts';
+
+const namespaceParams = objectParams.pick({ namespace: true });
+
+/** One project as clients read it. */
+export const projectView = z.object({
+  namespace: z.string(),
+  name: z.string(),
+  uid: z.string(),
+  createdAt: z.string(),
+  phase: z.string().nullable(),
+  ready: z.enum(['True', 'False', 'Unknown']),
+  readyReason: z.string().nullable(),
+  message: z.string().nullable(),
+  repositoryUrl: z.string(),
+  commit: z.string().nullable(),
+  harness: z.string().nullable(),
+  spec: z.record(z.string(), z.unknown()),
+  status: z.record(z.string(), z.unknown()),
+});
+
+/** `GET /v1/namespaces/{ns}/projects`. */
+export const listProjectsRoute = defineRoute({
+  operationId: 'listProjects',
+  listener: 'public',
+  method: 'GET',
+  path: '/v1/namespaces/:namespace/projects',
+  summary: 'List projects of a namespace',
+  auth: { kind: 'resource', resource: 'projects', verb: 'list' },
+  params: namespaceParams,
+  query: pageQuery,
+  responses: { 200: pageOf(projectView) },
+});
+
+/** `GET P`. */
+export const getProjectRoute = defineRoute({
+  operationId: 'getProject',
+  listener: 'public',
+  method: 'GET',
+  path: '/v1/namespaces/:namespace/projects/:name',
+  summary: 'Read a project',
+  auth: { kind: 'resource', resource: 'projects', verb: 'get' },
+  params: objectParams,
+  responses: { 200: projectView },
+});
+
+/** `GET P/manifest`: manifest of the newest commit with its errors; null before the first sync. */
+export const getManifestRoute = defineRoute({
+  operationId: 'getManifest',
+  listener: 'public',
+  method: 'GET',
+  path: '/v1/namespaces/:namespace/projects/:name/manifest',
+  summary: 'The manifest of the newest commit and its errors',
+  auth: { kind: 'resource', resource: 'projects', verb: 'get' },
+  params: objectParams,
+  responses: { 200: z.object({ manifest: projectFact.shape.manifest.nullable() }) },
+});
+
+/** `GET P/harness`: level 1 decided now, with its reason. */
+export const getProjectHarnessRoute = defineRoute({
+  operationId: 'getProjectHarness',
+  listener: 'public',
+  method: 'GET',
+  path: '/v1/namespaces/:namespace/projects/:name/harness',
+  summary: 'Which harness a session started now would run, and why',
+  auth: { kind: 'resource', resource: 'projects', verb: 'get' },
+  params: objectParams,
+  responses: {
+    200: z.object({
+      id: z.string(),
+      reason: z.string(),
+      flags: z.array(z.object({ name: z.string(), enabled: z.boolean(), layer: z.string() })),
+    }),
+  },
+});
+
+/** `POST P/sync`: a new `syncToken`. */
+export const syncNowRoute = defineRoute({
+  operationId: 'syncProjectNow',
+  listener: 'public',
+  method: 'POST',
+  path: '/v1/namespaces/:namespace/projects/:name/sync',
+  summary: 'Look at the repository now',
+  auth: { kind: 'resource', resource: 'projects', verb: 'patch' },
+  params: objectParams,
+  body: z.object({}),
+  responses: { 202: projectView },
+});
+
+/** `POST P/validate`: judges a manifest text against the project; nothing is saved. */
+export const validateManifestRoute = defineRoute({
+  operationId: 'validateManifest',
+  listener: 'public',
+  method: 'POST',
+  path: '/v1/namespaces/:namespace/projects/:name/validate',
+  summary: 'Check a manifest without saving it',
+  auth: { kind: 'resource', resource: 'projects', verb: 'get' },
+  params: objectParams,
+  body: z.object({ text: z.string().max(1_048_576) }),
+  responses: {
+    200: z.object({
+      verdict: z.enum(['ready', 'warning', 'blocked']),
+      errors: z.array(fileProblem),
+      warnings: z.array(fileProblem),
+    }),
+  },
+});
+
+/** See projectView. */
+export type ProjectView = z.output<typeof projectView>;

@@ -1,0 +1,121 @@
+// Prompts, turns and the event stream of a session. Source: 20-control-plane §3, §8, §9; A145, A154.
+import { z } from 'zod';
+import { defineRoute } from '../define-route.ts';
+import { storedEvent, turnOutcome } from '../events/envelope.ts';
+import { promptPart } from '../wire/turns.ts';
+import { objectParams, pageOf, pageQuery } from './lists.ts';
+
+/** One prompt of the inbox. */
+export const promptView = z.object({
+  id: z.string(),
+  messageId: z.string(),
+  state: z.enum(['queued', 'running', 'ended', 'withdrawn']),
+  origin: z.enum(['spec', 'rest']),
+  turnId: z.string().nullable(),
+  outcome: turnOutcome.nullable(),
+  createdAt: z.iso.datetime(),
+  startedAt: z.iso.datetime().nullable(),
+  endedAt: z.iso.datetime().nullable(),
+  deduplicated: z.boolean(),
+});
+
+/**
+ * `POST …/prompts`: stored before the answer. `messageId` is an idempotency key: a repeated one is the same prompt and
+ * answers 200 with `deduplicated: true`. 409 for a failed or finished session.
+ */
+export const createPromptRoute = defineRoute({
+  operationId: 'createPrompt',
+  listener: 'public',
+  method: 'POST',
+  path: '/v1/namespaces/:namespace/sessions/:name/prompts',
+  summary: 'Send a prompt',
+  auth: { kind: 'resource', resource: 'sessions', subresource: 'prompts', verb: 'create' },
+  bodyLimitBytes: 2_097_152,
+  params: objectParams,
+  body: z.object({
+    messageId: z.string().min(1).max(128).optional(),
+    delivery: z.enum(['queue', 'interrupt']).default('queue'),
+    parts: z.array(promptPart).min(1).max(64),
+    agent: z.string().max(128).optional(),
+    model: z.string().max(256).optional(),
+  }),
+  responses: { 200: promptView, 202: promptView },
+});
+
+/** `GET …/prompts`: newest first. */
+export const listPromptsRoute = defineRoute({
+  operationId: 'listPrompts',
+  listener: 'public',
+  method: 'GET',
+  path: '/v1/namespaces/:namespace/sessions/:name/prompts',
+  summary: 'List the prompts of a session',
+  auth: { kind: 'resource', resource: 'sessions', subresource: 'prompts', verb: 'list' },
+  params: objectParams,
+  query: pageQuery,
+  responses: { 200: pageOf(promptView) },
+});
+
+/** `GET …/prompts/{id}`. */
+export const getPromptRoute = defineRoute({
+  operationId: 'getPrompt',
+  listener: 'public',
+  method: 'GET',
+  path: '/v1/namespaces/:namespace/sessions/:name/prompts/:id',
+  summary: 'Read a prompt',
+  auth: { kind: 'resource', resource: 'sessions', subresource: 'prompts', verb: 'get' },
+  params: objectParams.extend({ id: z.string().max(64) }),
+  responses: { 200: promptView },
+});
+
+/** `DELETE …/prompts/{id}`: withdraws a queued prompt; 409 `prompt_started` later. */
+export const deletePromptRoute = defineRoute({
+  operationId: 'deletePrompt',
+  listener: 'public',
+  method: 'DELETE',
+  path: '/v1/namespaces/:namespace/sessions/:name/prompts/:id',
+  summary: 'Withdraw a queued prompt',
+  auth: { kind: 'resource', resource: 'sessions', subresource: 'prompts', verb: 'delete' },
+  params: objectParams.extend({ id: z.string().max(64) }),
+  responses: { 204: z.null() },
+});
+
+/** `POST …/abort`: ends the running turn; 409 `no_active_turn` when idle. */
+export const abortRoute = defineRoute({
+  operationId: 'abortSessionTurn',
+  listener: 'public',
+  method: 'POST',
+  path: '/v1/namespaces/:namespace/sessions/:name/abort',
+  summary: 'Abort the running turn',
+  auth: { kind: 'resource', resource: 'sessions', subresource: 'prompts', verb: 'create' },
+  params: objectParams,
+  body: z.object({}),
+  responses: { 202: z.object({ turnId: z.string() }) },
+});
+
+/** Data of the `hello` frame that opens every stream, and of `reset`. */
+export const streamPosition = z.object({ sessionUid: z.string(), firstSeq: z.int().min(0), headSeq: z.int().min(0) });
+
+/**
+ * `GET …/events`: SSE. `id:` is the seq, `event:` the type, `data:` the stored event. Opens with `hello` (see
+ * streamPosition); `Last-Event-ID` or `since` resumes after that seq; a position that is gone gives `reset`.
+ * Heartbeat comment every 15 s. `follow=false` ends at the head.
+ */
+export const streamEventsRoute = defineRoute({
+  operationId: 'streamEvents',
+  listener: 'public',
+  method: 'GET',
+  path: '/v1/namespaces/:namespace/sessions/:name/events',
+  summary: 'Read and follow the event log of a session',
+  auth: { kind: 'resource', resource: 'sessions', subresource: 'events', verb: 'get' },
+  params: objectParams,
+  query: z.object({
+    since: z.coerce.number().int().min(0).optional(),
+    follow: z.enum(['true', 'false']).default('true'),
+    hidden: z.enum(['true', 'false']).default('false'),
+  }),
+  stream: 'sse',
+  responses: { 200: storedEvent },
+});
+
+/** See promptView. */
+export type PromptView = z.output<typeof promptView>;

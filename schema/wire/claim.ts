@@ -1,0 +1,93 @@
+// The claim: how a daemon becomes the one daemon of its session. Source: D6, D7, 10-kubernetes §8.
+// Must not know who serves or calls it.
+import { z } from 'zod';
+import { defineRoute } from '../define-route.ts';
+
+/** One model as a harness needs to know it. Sizes in tokens. */
+export const claimedModel = z.object({
+  name: z.string().max(256).describe('provider/model'),
+  contextWindowTokens: z.int().min(1).max(100_000_000),
+  maxOutputTokens: z.int().min(1).max(100_000_000),
+  input: z.array(z.enum(['text', 'image'])),
+  reasoning: z.boolean(),
+});
+
+/** Rule of one permission key: an action, or pattern to action. Source: A101. */
+export const permissionRule = z.union([
+  z.enum(['ask', 'allow', 'deny']),
+  z.record(z.string(), z.enum(['ask', 'allow', 'deny'])),
+]);
+
+/** One agent after compilation of manifest and agent file: known keys only. Source: A39, A99, A103. */
+export const compiledAgent = z.object({
+  name: z.string().max(128),
+  description: z.string().optional(),
+  mode: z.enum(['primary', 'subagent', 'all']),
+  model: z.string().max(256).optional(),
+  variant: z.string().optional(),
+  temperature: z.number().optional(),
+  topP: z.number().optional(),
+  steps: z.int().min(1).optional(),
+  prompt: z.string(),
+  permission: z.union([z.enum(['ask', 'allow', 'deny']), z.record(z.string(), permissionRule)]).optional(),
+  tools: z.union([z.enum(['all', 'none']), z.array(z.string())]),
+  skills: z.union([z.enum(['all', 'none']), z.array(z.string())]),
+  hidden: z.boolean().optional(),
+});
+
+/** Body of the claim. The pod's own name and uid come from its token, never from here. */
+export const claimRequest = z.object({
+  daemonVersion: z.string().max(64),
+  harness: z.string().max(64).optional().describe('BEEUNI_HARNESS of the pod; absent in a warm pod'),
+  adapters: z.array(z.string().max(64)).max(16).describe('harness ids that this image has an adapter for'),
+});
+
+/** All that a daemon needs to serve its session. Held in memory only; nothing of it is in the pod spec. Source: A202. */
+export const claimAnswer = z.object({
+  state: z.literal('claimed'),
+  session: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }),
+  project: z.object({ name: z.string(), uid: z.string() }),
+  generation: z.int().min(1),
+  credential: z.string().describe('session credential for the sandbox listener'),
+  daemonCredential: z.string().describe('what the control plane presents on port 8000'),
+  harness: z.string(),
+  branch: z.string(),
+  baseBranch: z.string(),
+  baseCommit: z.string().describe('commit of the base branch that configuration was read from'),
+  gitPath: z.string().describe('path of the git proxy on the sandbox listener'),
+  author: z.object({ name: z.string(), email: z.string() }),
+  agent: z.string().nullable(),
+  agents: z.array(compiledAgent).max(64),
+  model: claimedModel.nullable().describe('null: no model could be resolved; turns fail with unknown_model'),
+  models: z.array(claimedModel).max(64),
+  gatewayPath: z.string().describe('path prefix of the model gateway on the sandbox listener'),
+  maxModelRequestBytes: z.int().min(0),
+  env: z.record(z.string(), z.string()).describe('granted project secrets'),
+  envRevision: z.int().min(0),
+  headSeq: z.int().min(0),
+  unattended: z.boolean(),
+});
+
+/** The pod has no session yet: ask again, the server holds the call for up to 25 s. */
+export const claimWait = z.object({ state: z.literal('wait'), reason: z.enum(['not_assigned', 'project_not_synced']) });
+
+/** `POST /sandbox/v1/claim`. Errors: 401 unauthenticated, 409 superseded or harness_mismatch, 501 harness_not_available. */
+export const claimRoute = defineRoute({
+  operationId: 'claim',
+  listener: 'sandbox',
+  method: 'POST',
+  path: '/sandbox/v1/claim',
+  summary: 'Bind the calling pod to its session',
+  auth: { kind: 'pod' },
+  body: claimRequest,
+  responses: { 200: claimAnswer, 202: claimWait },
+});
+
+/** See claimAnswer. */
+export type ClaimAnswer = z.output<typeof claimAnswer>;
+/** See claimRequest. */
+export type ClaimRequest = z.output<typeof claimRequest>;
+/** See compiledAgent. */
+export type CompiledAgent = z.output<typeof compiledAgent>;
+/** See claimedModel. */
+export type ClaimedModel = z.output<typeof claimedModel>;

@@ -1,0 +1,108 @@
+// The health document of the daemon (A19 to A28) and its report to the control plane.
+// Keys of the document are in snake case where the product's contract says so.
+import { z } from 'zod';
+import { defineRoute } from '../define-route.ts';
+
+/** State of the harness as the daemon sees it. */
+export const harnessState = z.enum(['starting', 'ok', 'down', 'error']);
+
+/** Rules file that the harness was given. Source: A26. */
+export const agentsMd = z.object({
+  source: z.enum(['release', 'workspace']),
+  path: z.string().max(1024),
+  bytes: z.int().min(0),
+  sha: z.string().length(12),
+});
+
+/** Closed block about the harness. Source: A23. */
+export const harnessBlock = z.object({
+  id: z.string().max(64),
+  version: z.string().max(64).nullable(),
+  state: harnessState,
+  ready: z.boolean(),
+  error: z.string().max(1024).nullable(),
+  session: z.object({ id: z.string().max(128).nullable(), required: z.boolean() }),
+  turn: z
+    .object({ in_flight: z.boolean().nullable(), end: z.string().nullable(), orphaned_prompt: z.string().nullable() })
+    .nullable(),
+  details: z.record(z.string(), z.unknown()),
+});
+
+/** Where configuration comes from. Source: A27, A172. */
+export const configBlock = z.object({
+  release_id: z.string().max(64).nullable(),
+  desired_release_id: z.string().max(64).nullable(),
+  source: z.enum(['release', 'image-default', 'workspace']),
+  mode: z.string().max(32),
+  proven: z.boolean(),
+  fallback_reason: z.string().max(512).nullable(),
+  failed_release_id: z.string().max(64).nullable(),
+});
+
+/** What the agent is doing. Source: 10-kubernetes §3, status.activity. */
+export const activityBlock = z.object({
+  state: z.enum(['Idle', 'Working', 'WaitingForInput']),
+  since: z.iso.datetime(),
+  turnId: z.string().max(64).nullable(),
+});
+
+/** `GET /beeuni/health`: always 200 while the daemon lives. Source: A19 to A28. */
+export const healthDocument = z.object({
+  daemon: z.literal('ok'),
+  daemon_version: z.string().max(64),
+  capabilities: z.array(z.string().max(64)).max(64),
+  status: z.enum(['ok', 'starting', 'down', 'error']),
+  runtimeReady: z.boolean(),
+  boot_error: z.string().max(1024).nullable(),
+  boot_error_category: z.enum(['CloneFailed', 'HarnessBoot', 'ConfigProof', 'DaemonExit']).nullable(),
+  workload: z.enum(['session', 'monitor']),
+  uptime_s: z.number().min(0),
+  static_web_port: z.int().nullable(),
+  repo_required: z.boolean(),
+  repo_ready: z.boolean(),
+  repo: z.string().max(1024).nullable(),
+  branch: z.string().max(200).nullable(),
+  commit_sha: z.string().max(64).nullable(),
+  harness: harnessBlock,
+  config: configBlock,
+  activity: activityBlock,
+  boot_timeline: z.array(z.object({ stage: z.string().max(64), atMs: z.int().min(0) })).max(64),
+  isolation: z.enum(['enforced', 'not-enforced', 'not-probed']),
+  auth: z.enum(['configured', 'unconfigured']),
+});
+
+/** `GET /beeuni/health` on port 8000. */
+export const healthRoute = defineRoute({
+  operationId: 'getHealth',
+  listener: 'daemon',
+  method: 'GET',
+  path: '/beeuni/health',
+  summary: 'The state of daemon, repository, configuration and harness',
+  auth: { kind: 'anyone' },
+  responses: { 200: healthDocument },
+});
+
+/**
+ * `POST /sandbox/v1/health`: the daemon's report, at every change and at least every 10 s. The answer says whether
+ * prompts wait, so that a lost nudge costs at most one report interval. Source: K14, house plan §7.
+ */
+export const healthReportRoute = defineRoute({
+  operationId: 'reportHealth',
+  listener: 'sandbox',
+  method: 'POST',
+  path: '/sandbox/v1/health',
+  summary: 'Report the health document',
+  auth: { kind: 'sandbox' },
+  body: healthDocument,
+  responses: { 200: z.object({ promptsWaiting: z.boolean(), abortTurnId: z.string().nullable() }) },
+});
+
+/** Interval of health reports, and how long a daemon may be silent. Source: K14. Units: milliseconds. */
+export const HEALTH_REPORT_INTERVAL_MS = 10_000;
+/** See HEALTH_REPORT_INTERVAL_MS. Units: milliseconds. */
+export const HEALTH_SILENT_AFTER_MS = 30_000;
+
+/** See healthDocument. */
+export type HealthDocument = z.output<typeof healthDocument>;
+/** See harnessBlock. */
+export type HarnessBlock = z.output<typeof harnessBlock>;
