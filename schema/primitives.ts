@@ -166,6 +166,11 @@ export function integer(minimum: number, maximum: number) {
   return z.int().min(minimum).max(maximum).meta({ format: 'int64' });
 }
 
+/** A number that only grows: generations, attempts. */
+export function counter() {
+  return integer(0, 1_000_000_000_000_000);
+}
+
 /** Money in millionths of a US dollar, 0 to 10^15; absent is unlimited, 0 allows nothing. Source: K5, K6. */
 export const MicroUsd = integer(0, 1_000_000_000_000_000);
 

@@ -1,7 +1,7 @@
 // The shape of conditions and the closed lists of types and reasons of both kinds, each reason with when it is true.
 // It must not know how a condition is computed; the operator decides, these lists bound what it may say.
 import { z } from 'zod';
-import { integer, Timestamp, text } from '../primitives.ts';
+import { counter, integer, Timestamp, text } from '../primitives.ts';
 
 /** Status of a condition. */
 export const CONDITION_STATUSES = ['True', 'False', 'Unknown'] as const;
@@ -14,9 +14,7 @@ export const ConditionSchema = z.object({
     .regex(/^[A-Za-z][A-Za-z0-9]*$/)
     .describe('Type of the condition, CamelCase.'),
   status: z.enum(CONDITION_STATUSES).describe('True, False or Unknown.'),
-  observedGeneration: integer(0, Number.MAX_SAFE_INTEGER)
-    .optional()
-    .describe('Generation of the object that this condition answers.'),
+  observedGeneration: counter().optional().describe('Generation of the object that this condition answers.'),
   lastTransitionTime: Timestamp.describe('When status last changed.'),
   reason: text(64)
     .min(1)

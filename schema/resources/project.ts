@@ -10,6 +10,7 @@ import {
   CommitId,
   cel,
   celRules,
+  counter,
   DnsLabel63,
   durationSeconds,
   EnvName,
@@ -353,7 +354,7 @@ export const ProjectSpecSchema = z
 const id64 = text(64);
 
 export const ProjectStatusSchema = z.object({
-  observedGeneration: integer(0, Number.MAX_SAFE_INTEGER).optional().describe('Generation that this status answers.'),
+  observedGeneration: counter().optional().describe('Generation that this status answers.'),
   observedSyncToken: ChangeToken.optional().describe('spec.syncToken that the last sync answered.'),
   phase: z
     .enum(PROJECT_PHASES)
@@ -415,9 +416,7 @@ export const ProjectStatusSchema = z.object({
   models: z
     .object({
       default: text(256).optional().describe('Model of a session that says nothing.'),
-      registryGeneration: integer(0, Number.MAX_SAFE_INTEGER)
-        .optional()
-        .describe('Generation of the provider registry that was asked.'),
+      registryGeneration: counter().optional().describe('Generation of the provider registry that was asked.'),
       invalid: z
         .array(
           z.object({

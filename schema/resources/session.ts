@@ -9,6 +9,7 @@ import {
   CommitId,
   cel,
   celRules,
+  counter,
   DnsLabel46,
   immutableField,
   integer,
@@ -227,7 +228,7 @@ export const SessionSpecSchema = z
   );
 
 const id64 = text(64);
-const count = integer(0, Number.MAX_SAFE_INTEGER);
+const count = counter();
 
 export const SessionStatusSchema = z.object({
   observedGeneration: count.optional().describe('Generation that this status answers.'),
