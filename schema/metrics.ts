@@ -1,0 +1,137 @@
+// Every metric of the product, in groups. Label values are closed sets: never an id, a name, a user, a URL or a message.
+// Source: 10-kubernetes §10.
+import { counter, gauge, histogram } from './define-metric.ts';
+
+/** Kinds that our processes list, watch or write. */
+export const KUBE_KINDS = [
+  'Project',
+  'Session',
+  'Pod',
+  'PersistentVolumeClaim',
+  'NetworkPolicy',
+  'ServiceAccount',
+  'Secret',
+  'Namespace',
+  'Lease',
+  'Event',
+  'TokenReview',
+  'SubjectAccessReview',
+  'CustomResourceDefinition',
+] as const;
+
+const KUBE_VERBS = ['get', 'list', 'watch', 'create', 'delete', 'apply', 'patch'] as const;
+/** `0` stands for a request without an answer. */
+const HTTP_CODE = /^(0|[1-5][0-9]{2})$/;
+/** Why a watch or a list was started again. */
+export const WATCH_END_REASONS = ['closed', 'silent', 'reset', 'expired', 'error', 'resync', 'stale', 'parse'] as const;
+const FAST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const VERSION = /^[0-9A-Za-z.+-]{1,64}$/;
+const QUEUES = ['project', 'session'] as const;
+const CONTROLLERS = ['project', 'session'] as const;
+
+/** Of every process. */
+export const PROCESS_METRICS = {
+  buildInfo: gauge('build_info', 'Version and commit of the running process; always 1.', {
+    version: VERSION,
+    commit: VERSION,
+  }),
+  eventloopLagSeconds: gauge(
+    'eventloop_lag_seconds',
+    'Delay of the event loop, 99th percentile since the last scrape.',
+  ),
+} as const;
+
+/** Of the Kubernetes client and its caches. */
+export const KUBE_METRICS = {
+  k8sRequestsTotal: counter('k8s_requests_total', 'Requests to the API server by outcome; code 0 means no answer.', {
+    verb: KUBE_VERBS,
+    kind: KUBE_KINDS,
+    code: HTTP_CODE,
+  }),
+  k8sRequestDurationSeconds: histogram(
+    'k8s_request_duration_seconds',
+    'Time until the answer of the API server was read; for a watch until its headers came.',
+    { verb: KUBE_VERBS, kind: KUBE_KINDS },
+    FAST_SECONDS,
+  ),
+  k8sConflictsTotal: counter('k8s_conflicts_total', 'Answers 409 of the API server.', { kind: KUBE_KINDS }),
+  k8sThrottledTotal: counter(
+    'k8s_throttled_total',
+    'Requests that waited or were given up because the API server fails.',
+  ),
+  k8sOpenConnections: gauge('k8s_open_connections', 'Open connections to the API server.'),
+  watchConnected: gauge('watch_connected', '1 while a watch of the kind is open.', { kind: KUBE_KINDS }),
+  watchLastEventAgeSeconds: gauge('watch_last_event_age_seconds', 'Time since the last event, bookmark or list.', {
+    kind: KUBE_KINDS,
+  }),
+  watchReconnectsTotal: counter('watch_reconnects_total', 'Watches that ended and were started again.', {
+    kind: KUBE_KINDS,
+    reason: WATCH_END_REASONS,
+  }),
+  watchRelistsTotal: counter('watch_relists_total', 'Full lists after the first one.', {
+    kind: KUBE_KINDS,
+    reason: WATCH_END_REASONS,
+  }),
+  watchStallsTotal: counter('watch_stalls_total', 'Watches that were replaced because they were silent.', {
+    kind: KUBE_KINDS,
+  }),
+  cacheObjects: gauge('cache_objects', 'Objects in the cache of a kind.', { kind: KUBE_KINDS }),
+} as const;
+
+/** Of a process that elects a leader. */
+export const LEADER_METRICS = {
+  leader: gauge('leader', '1 while this process holds the lease.'),
+} as const;
+
+/** Of the work queues. */
+export const QUEUE_METRICS = {
+  workqueueDepth: gauge('workqueue_depth', 'Keys that wait in the queue.', { queue: QUEUES }),
+  workqueueOldestAgeSeconds: gauge('workqueue_oldest_age_seconds', 'Age of the key that waits longest.', {
+    queue: QUEUES,
+  }),
+  workqueueAddsTotal: counter('workqueue_adds_total', 'Keys that were queued.', { queue: QUEUES }),
+  workqueueRetriesTotal: counter('workqueue_retries_total', 'Keys that were queued again after a failure.', {
+    queue: QUEUES,
+  }),
+  workqueueWaitDurationSeconds: histogram(
+    'workqueue_wait_duration_seconds',
+    'Time between queueing a key and its run.',
+    { queue: QUEUES },
+    [0.001, ...FAST_SECONDS, 120],
+  ),
+} as const;
+
+/** Of the reconcilers. */
+export const RECONCILE_METRICS = {
+  reconcileTotal: counter('reconcile_total', 'Reconciles by result.', {
+    controller: CONTROLLERS,
+    result: ['done', 'retry', 'delayed', 'stalled'],
+  }),
+  reconcileErrorsTotal: counter('reconcile_errors_total', 'Reconciles that failed, by error code.', {
+    controller: CONTROLLERS,
+    reason: /^[a-z_]{1,40}$/,
+  }),
+  reconcileDurationSeconds: histogram(
+    'reconcile_duration_seconds',
+    'Duration of one reconcile.',
+    { controller: CONTROLLERS },
+    [0.001, ...FAST_SECONDS],
+  ),
+  planOpsTotal: counter('plan_ops_total', 'Actions that plans asked for.', {
+    controller: CONTROLLERS,
+    op: /^[A-Za-z]{1,40}$/,
+  }),
+  statusWritesTotal: counter('status_writes_total', 'Status writes by class.', {
+    kind: ['Project', 'Session'],
+    class: ['major', 'minor'],
+  }),
+} as const;
+
+/** All metrics by the name that code uses. Another group is added here when a part needs it. */
+export const METRICS = {
+  ...PROCESS_METRICS,
+  ...KUBE_METRICS,
+  ...LEADER_METRICS,
+  ...QUEUE_METRICS,
+  ...RECONCILE_METRICS,
+} as const;
