@@ -13,9 +13,13 @@ export type ProblemGroup =
   | 'unavailable'
   | 'bug';
 
-type Problem = Readonly<{ group: ProblemGroup; status: number; meaning: string }>;
+type Problem<G extends ProblemGroup = ProblemGroup> = Readonly<{ group: G; status: number; meaning: string }>;
 
-const problem = (group: ProblemGroup, status: number, meaning: string): Problem => ({ group, status, meaning });
+const problem = <const G extends ProblemGroup>(group: G, status: number, meaning: string): Problem<G> => ({
+  group,
+  status,
+  meaning,
+});
 
 /** Every error code with its group, HTTP status and meaning. Source: 20-control-plane §2, §12; A64, A142, A198. */
 export const PROBLEMS = {
