@@ -4,10 +4,11 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { crdFiles } from './generators/crds.ts';
 import type { GeneratedFile } from './generators/generated-file.ts';
+import { policyFiles } from './generators/policy.ts';
 import { referenceFiles } from './generators/reference.ts';
 
 /** Every generated file of the tree. */
-export const GENERATED_FILES: readonly GeneratedFile[] = [...crdFiles, ...referenceFiles];
+export const GENERATED_FILES: readonly GeneratedFile[] = [...crdFiles, ...policyFiles, ...referenceFiles];
 
 /** The root of the repository. */
 export const ROOT = join(import.meta.dirname, '..');
