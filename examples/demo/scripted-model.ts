@@ -1,0 +1,218 @@
+// An OpenAI-compatible model server that follows a script: for tests, and for the demo, which needs no key and no network.
+// `node examples/demo/scripted-model.ts --port 4010 [--host 0.0.0.0] [--key-file FILE] [--models a,b]`.
+// It must not know Beeuni; whatever speaks to an OpenAI-compatible provider can speak to it.
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { decide, type Step } from './model-script.ts';
+import { completionOf, type Completion, chunksOf } from './model-wire.ts';
+
+/** One request as it came in. `closed` settles when the answer ended: true when the client left before that. */
+export type RecordedRequest = Readonly<{
+  method: string;
+  path: string;
+  headers: Readonly<Record<string, string>>;
+  raw: Buffer;
+  body: Readonly<Record<string, unknown>>;
+  closed: Promise<boolean>;
+}>;
+
+/** What the server is started with. `key`: required bearer key. `queue`: answers given before any script. */
+export type ScriptedModelOptions = Readonly<{
+  port?: number | undefined;
+  host?: string | undefined;
+  key?: string | undefined;
+  models?: readonly string[] | undefined;
+  /** Sees every request, newest last; the server keeps none itself. */
+  onRequest?: ((request: RecordedRequest) => void) | undefined;
+}>;
+
+/** A running server. `url` ends in `/v1`. `queue` answers the next chat requests in order, before any script. */
+export type ScriptedModel = Readonly<{
+  url: string;
+  port: number;
+  queue: (...steps: readonly Step[]) => void;
+  close: () => Promise<void>;
+}>;
+
+const MAX_BODY_BYTES = 64 * 1024 * 1024;
+
+const json = (response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void => {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers });
+  response.end(JSON.stringify(body));
+};
+
+const errorBody = (message: string, type: string, code: string | null = null) => ({
+  error: { message, type, param: null, code },
+});
+
+const readBody = async (request: IncomingMessage): Promise<Buffer> => {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of request as AsyncIterable<Buffer>) {
+    bytes += part.length;
+    if (bytes > MAX_BODY_BYTES) throw new Error('the body is too large');
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
+};
+
+const OVERFLOW =
+  "This model's maximum context length is 8192 tokens. However, your messages resulted in 99999 tokens. Please reduce the length of the messages.";
+
+const errorTypeOf = (status: number): string =>
+  status === 429
+    ? 'rate_limit_error'
+    : status === 401
+      ? 'authentication_error'
+      : status >= 500
+        ? 'server_error'
+        : 'invalid_request_error';
+
+/** True when the step failed as it should, so that nothing else is to be sent. */
+const fail = (response: ServerResponse, step: Step): boolean => {
+  const mischief = step.mischief;
+  if (mischief?.kind === 'overflow') {
+    json(response, 400, errorBody(OVERFLOW, 'invalid_request_error', 'context_length_exceeded'));
+    return true;
+  }
+  if (mischief?.kind === 'error') {
+    const retryAfter = step.retryAfterSeconds ?? (mischief.status === 429 ? 1 : undefined);
+    const headers = retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) };
+    json(response, mischief.status, errorBody(mischief.message, errorTypeOf(mischief.status)), headers);
+    return true;
+  }
+  return mischief?.kind === 'silent';
+};
+
+const stream = async (response: ServerResponse, completion: Completion, step: Step): Promise<void> => {
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
+  const send = (data: unknown) => response.write(`data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`);
+  const chunks = chunksOf(completion);
+  for (const chunk of chunks.text) {
+    if (response.destroyed) return;
+    send(chunk);
+    if (step.mischief?.kind === 'hang') return;
+    if (step.paced !== undefined && step.paced.gapMs > 0) await wait(step.paced.gapMs);
+  }
+  switch (step.mischief?.kind) {
+    case 'hang':
+      return;
+    case 'drop':
+      await wait(20);
+      response.destroy();
+      return;
+    case 'truncate':
+      response.end();
+      return;
+    case 'error-inside':
+      send(errorBody(step.mischief.message, 'server_error'));
+      response.end();
+      return;
+  }
+  for (const chunk of chunks.end) send(chunk);
+  response.end('data: [DONE]\n\n');
+};
+
+/** Starts the server; port 0, the default, takes a free one. Rejects when the port is taken. */
+export const startScriptedModel = async (options: ScriptedModelOptions = {}): Promise<ScriptedModel> => {
+  const { key, host = '127.0.0.1', models = ['scripted-large', 'scripted-small'] } = options;
+  const waiting: Step[] = [];
+  const tries = new Map<string, number>();
+
+  /** The step to play now: a step that fails for its first tries says "recovered" afterwards. */
+  const settle = (step: Step, triesKey: string | undefined): Step => {
+    if (step.mischief === undefined || !('times' in step.mischief) || triesKey === undefined) return step;
+    const tried = (tries.get(triesKey) ?? 0) + 1;
+    tries.set(triesKey, tried);
+    return tried > step.mischief.times ? { text: 'recovered' } : step;
+  };
+
+  const chat = async (response: ServerResponse, body: Record<string, unknown>, bytes: number): Promise<void> => {
+    const queued = waiting.shift();
+    const decision = queued === undefined ? decide(body) : { step: queued, triesKey: undefined };
+    const step = settle(decision.step, decision.triesKey);
+    if (step.delayMs !== undefined) await wait(step.delayMs);
+    if (fail(response, step)) return;
+    const completion = completionOf(step, {
+      id: `chatcmpl-${randomUUID()}`,
+      createdSeconds: Math.floor(Date.now() / 1000),
+      model: typeof body['model'] === 'string' ? body['model'] : (models[0] ?? 'scripted'),
+      promptBytes: bytes,
+      newCallId: () => `call_${randomUUID().slice(0, 12)}`,
+    });
+    if (body['stream'] === true) await stream(response, completion, step);
+    else if (step.mischief?.kind !== 'hang') json(response, 200, completion.whole);
+  };
+
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const closed = new Promise<boolean>((resolve) => {
+      response.on('close', () => resolve(!response.writableFinished));
+    });
+    const path = new URL(request.url ?? '/', 'http://localhost').pathname;
+    if (path === '/healthz') return json(response, 200, { ok: true });
+    const raw = await readBody(request);
+    let body: Record<string, unknown> = {};
+    if (raw.length > 0) body = JSON.parse(raw.toString('utf8')) as Record<string, unknown>;
+    const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]));
+    options.onRequest?.({ method: request.method ?? '', path, headers, raw, body, closed });
+    if (key !== undefined && request.headers.authorization !== `Bearer ${key}`) {
+      return json(response, 401, errorBody('the key is wrong', 'authentication_error', 'invalid_api_key'));
+    }
+    if (path.endsWith('/models')) {
+      const data = models.map((id) => ({ id, object: 'model', created: 0, owned_by: 'scripted' }));
+      return json(response, 200, { object: 'list', data });
+    }
+    if (!path.endsWith('/chat/completions'))
+      return json(response, 404, errorBody('no such route', 'invalid_request_error'));
+    await chat(response, body, raw.length);
+  };
+
+  const server = createServer((request, response) => {
+    handle(request, response).catch(() => {
+      if (response.headersSent) response.destroy();
+      else json(response, 400, errorBody('the request is not valid', 'invalid_request_error'));
+    });
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port ?? 0, host, resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/v1`,
+    port,
+    queue: (...steps) => {
+      waiting.push(...steps);
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+};
+
+if (import.meta.main) {
+  const { values } = parseArgs({
+    options: {
+      port: { type: 'string', default: '4010' },
+      host: { type: 'string', default: '127.0.0.1' },
+      'key-file': { type: 'string' },
+      models: { type: 'string' },
+    },
+  });
+  const keyFile = values['key-file'];
+  const model = await startScriptedModel({
+    port: Number(values.port),
+    host: values.host,
+    key: keyFile === undefined ? undefined : readFileSync(keyFile, 'utf8').trim(),
+    models: values.models?.split(','),
+  });
+  process.on('SIGTERM', () => void model.close());
+  process.on('SIGINT', () => void model.close());
+  console.log(`scripted model on http://${values.host}:${model.port}/v1`);
+}
