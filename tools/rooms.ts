@@ -42,8 +42,8 @@ export const ROOMS: readonly Room[] = [
   { name: 'base', files: ['base/**'], ours: base, packages: ['zod', 'pino', 'prom-client', 'yaml'], node: true },
   {
     name: 'kube (pure)',
-    files: ['kube/{conditions,names,owner,covers}.ts'],
-    ours: ['kube/{conditions,names,owner,covers}.ts', ...schema],
+    files: ['kube/{conditions,names,owner,covers,resource-types,cache}.ts'],
+    ours: ['kube/{conditions,names,owner,covers,resource-types,cache}.ts', ...schema],
     packages: ['zod'],
     node: false,
   },
@@ -187,7 +187,7 @@ export const ROOMS: readonly Room[] = [
  */
 export const PURE_FILES: readonly string[] = [
   'schema/**/*.ts',
-  'kube/{conditions,names,owner,covers}.ts',
+  'kube/{conditions,names,owner,covers,resource-types,cache}.ts',
   'operator/**/{plan,conditions}.ts',
   'operator/**/desired-*.ts',
   'operator/**/select-*.ts',
