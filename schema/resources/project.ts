@@ -95,21 +95,17 @@ const Repository = z
   })
   .meta(celRules(immutableField('url', 'spec.repository.url is immutable')));
 
-const flag = (name: string) =>
-  z
-    .enum(FLAG_STATES)
-    .default('Inherit')
-    .describe(`The flag ${name}: Enabled, Disabled, or Inherit, the default, for that of the installation.`);
+const flag = () => z.enum(FLAG_STATES).default('Inherit');
 
 const Features = z.object({
-  llmGateway: flag('llm_gateway').describe(
+  llmGateway: flag().describe(
     'Model calls through the gateway; off needs spec.providerKeys and runs opencode. Default Inherit.',
   ),
-  piHarness: flag('pi_harness').describe('Run the experimental harness pi. Default Inherit.'),
-  configReleases: flag('config_releases').describe(
+  piHarness: flag().describe('Run the experimental harness pi. Default Inherit.'),
+  configReleases: flag().describe(
     'Serve agent configuration from releases of the default branch. Default Inherit.',
   ),
-  warmSessions: flag('warm_sessions').describe('Keep a sandbox ready before it is asked for. Default Inherit.'),
+  warmSessions: flag().describe('Keep a sandbox ready before it is asked for. Default Inherit.'),
 });
 
 const SecretGrant = z.object({
