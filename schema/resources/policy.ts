@@ -88,9 +88,9 @@ const VARIABLES = [
       `? object.spec.source.kind : 'User'`,
   },
   {
-    name: 'sessionCount',
+    name: 'blockingSessions',
     expression:
-      `variables.isProject && request.operation == 'DELETE' && has(oldObject.status) && has(oldObject.status.sessions) && ` +
+      `variables.isProject && request.operation == 'DELETE' && oldObject.spec.deletionPolicy == 'Block' && has(oldObject.status) && has(oldObject.status.sessions) && ` +
       `has(oldObject.status.sessions.total) ? oldObject.status.sessions.total : 0`,
   },
   {
@@ -149,11 +149,11 @@ function validations(terms: GuardTerms): readonly Validation[] {
     }),
     // V4: convenience for the person at the keyboard; the finalizer is the guarantee.
     refuse(
-      `variables.sessionCount == 0 || oldObject.spec.deletionPolicy != 'Block' || ` +
+      `variables.blockingSessions == 0 || ` +
         `(namespaceObject != null && has(namespaceObject.metadata.deletionTimestamp))`,
       {
         cel:
-          `'project ' + oldObject.metadata.name + ' has ' + string(variables.sessionCount) + ' sessions and deletionPolicy ` +
+          `'project ' + oldObject.metadata.name + ' has ' + string(variables.blockingSessions) + ' sessions and deletionPolicy ` +
           `Block; delete them first or set spec.deletionPolicy to Cascade'`,
       },
     ),
