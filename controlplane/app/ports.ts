@@ -1,0 +1,68 @@
+// What the rules of the control plane need from outside, as function types. Whoever fills them is wired in main.ts.
+// Must not know SQL, Kubernetes clients, git or HTTP.
+import type { Project } from '#schema/resources/project.ts';
+import type { Session } from '#schema/resources/session.ts';
+import type { ClaimedModel, CompiledAgent } from '#schema/wire/claim.ts';
+
+/** The Session whose `status.pod.uid` is this pod, from the cache. */
+export type FindSessionByPodUid = (podUid: string) => Session | undefined;
+/** The Session of this uid, from the cache. */
+export type FindSessionByUid = (uid: string) => Session | undefined;
+/** The Session of this namespace and name, from the cache. */
+export type FindSession = (namespace: string, name: string) => Session | undefined;
+/** The Project of this namespace and name, from the cache. */
+export type FindProject = (namespace: string, name: string) => Project | undefined;
+/** The Project of this uid, from the cache. */
+export type FindProjectByUid = (uid: string) => Project | undefined;
+
+/** Stops a subscription. */
+export type Unsubscribe = () => void;
+/** Calls `listener` with the uid of every Session that was added, changed or deleted; the cache shows the new state. */
+export type OnSessionChange = (listener: (uid: string) => void) => Unsubscribe;
+/** Calls `listener` with the uid of every object whose fact changed in the database, on any replica. */
+export type OnFactChange = (listener: (uid: string) => void) => Unsubscribe;
+
+/** What a claim needs to know of project and session beyond the custom resources. */
+export type ClaimSettings = Readonly<{
+  baseBranch: string;
+  /** Commit of the base branch that configuration was read from. */
+  baseCommit: string;
+  agents: readonly CompiledAgent[];
+  agent: string | null;
+  model: ClaimedModel | null;
+  models: readonly ClaimedModel[];
+  author: Readonly<{ name: string; email: string }>;
+  /** Granted project secrets. */
+  env: Readonly<Record<string, string>>;
+  envRevision: number;
+  maxModelRequestBytes: number;
+}>;
+
+/** Settings of a claim, or why it has to wait. Errors: UnavailableError. */
+export type ClaimConfig = (
+  session: Session,
+  project: Project,
+) => Promise<ClaimSettings | Readonly<{ wait: 'project_not_synced' }>>;
+
+/** Who calls with a session credential. */
+export type SandboxIdentity = Readonly<{
+  sessionUid: string;
+  generation: number;
+  podUid: string;
+  namespace: string;
+  projectUid: string;
+}>;
+
+/**
+ * The session behind a credential, or undefined for one that nobody issued. Cached for at most 5 s.
+ * Errors: ConflictError `superseded` when a newer claim exists, UnavailableError `database_unavailable`.
+ */
+export type FindSessionByCredential = (credential: string) => Promise<SandboxIdentity | undefined>;
+
+/** Turns a secret text into bytes that are safe to store; `context` must be given again to open it. */
+export type Seal = (plain: string, context: string) => Buffer;
+/** Opens what `Seal` made. Errors: a plain Error when key, context or bytes do not fit. */
+export type Unseal = (sealed: Buffer, context: string) => string;
+
+/** Random bytes from the system. */
+export type RandomBytes = (count: number) => Buffer;
