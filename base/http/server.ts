@@ -1,0 +1,183 @@
+// Makes an HTTP server with every bound of ours set, without any route. Must not know callers, routes or the product.
+// Source: 20-control-plane §1, §2; notes on fastify in docs/decisions.
+import { randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { type Clock, systemClock } from '#base/clock.ts';
+import { errorChain, NotFoundError } from '#base/errors.ts';
+import type { Logger } from '#base/log.ts';
+import type { Listener, Method } from '#schema/define-route.ts';
+import { type ConnectionBudget, limitUnauthenticated, MAX_UNAUTHENTICATED_CONNECTIONS } from './connection-budget.ts';
+import { beeuniErrorShape, type ErrorShape, errorAnswer } from './error-response.ts';
+
+/** Largest body of a route that says nothing else. Units: bytes. Source: 20-control-plane §2. */
+export const DEFAULT_BODY_LIMIT_BYTES = 1_048_576;
+/** Largest request head. Units: bytes. */
+export const MAX_HEADER_BYTES = 16_384;
+/** How long a client may take to send head and body. Units: milliseconds. */
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 60_000;
+/** How long an idle connection is kept; longer than the idle time of common load balancers. Units: milliseconds. */
+const KEEP_ALIVE_TIMEOUT_MS = 72_000;
+
+/** One answered request, for metrics. `operation` is the route's operationId, or `other`. */
+export type RequestRecord = Readonly<{
+  listener: Listener;
+  operation: string;
+  method: string;
+  status: number;
+  durationMs: number;
+}>;
+
+/** What a server is made from. `observe` must not throw. */
+export type HttpServerOptions = Readonly<{
+  listener: Listener;
+  log: Logger;
+  clock?: Clock | undefined;
+  observe?: ((record: RequestRecord) => void) | undefined;
+  maxUnauthenticatedConnections?: number | undefined;
+}>;
+
+/** A server that routes can be mounted on. It does not listen; `listen.ts` does that. */
+export type HttpServer = Readonly<{
+  app: FastifyInstance;
+  listener: Listener;
+  log: Logger;
+  clock: Clock;
+  budget: ConnectionBudget;
+  /** Runs `end` when the server stops, until the function that is given back is called: for open streams. */
+  onStop: (end: () => void) => () => void;
+  /** Ends all open streams; from now on every answer also ends its connection. */
+  endStreams: () => void;
+}>;
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    operation?: string;
+  }
+}
+
+/** Sends an error in the given shape, logs what is our fault. For replies whose head has not been sent. */
+export const sendError = (
+  server: Pick<HttpServer, 'log'>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  error: unknown,
+  shape: ErrorShape = beeuniErrorShape,
+): FastifyReply => {
+  const answer = errorAnswer(error);
+  const fields = { requestId: request.id, operation: request.routeOptions.config.operation ?? 'other' };
+  if (answer.isBug) server.log.error('a request failed on a fault of ours', { ...fields, err: error });
+  else if (answer.status >= 500)
+    server.log.warn('a request failed', { ...fields, code: answer.code, chain: errorChain(error) });
+  return reply
+    .code(answer.status)
+    .headers(answer.headers)
+    .type('application/json; charset=utf-8')
+    .send(JSON.stringify(shape(answer, request.id)));
+};
+
+/** Answers what Node's parser refuses, in our shape, and closes the connection. */
+const onClientError = (error: NodeJS.ErrnoException, socket: Socket): void => {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const tooLarge = error.code === 'HPE_HEADER_OVERFLOW';
+  const timedOut = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
+  const status = tooLarge
+    ? '431 Request Header Fields Too Large'
+    : timedOut
+      ? '408 Request Timeout'
+      : '400 Bad Request';
+  const message = tooLarge
+    ? `the request head is above ${MAX_HEADER_BYTES} bytes`
+    : timedOut
+      ? 'the request took too long to arrive'
+      : 'the request is not valid HTTP';
+  const body = JSON.stringify({ error: { code: 'invalid_request', message, requestId: randomUUID() } });
+  socket.end(
+    `HTTP/1.1 ${status}\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  );
+};
+
+/** A server of one listener with limits, request ids, error shape and metrics; routes are added by `mount.ts`. */
+export const createHttpServer = (options: HttpServerOptions): HttpServer => {
+  const clock = options.clock ?? systemClock;
+  const app = fastify({
+    bodyLimit: DEFAULT_BODY_LIMIT_BYTES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    exposeHeadRoutes: false,
+    requestIdHeader: false,
+    genReqId: () => randomUUID(),
+    logger: false,
+    trustProxy: false,
+    routerOptions: { maxParamLength: 1_024, ignoreTrailingSlash: false, caseSensitive: true },
+    http: { maxHeaderSize: MAX_HEADER_BYTES, insecureHTTPParser: false, noDelay: true, requireHostHeader: true },
+    clientErrorHandler: onClientError,
+    frameworkErrors: (error, request, reply) => {
+      sendError(options, request, reply, error);
+    },
+  });
+  app.server.headersTimeout = HEADERS_TIMEOUT_MS;
+  const budget = limitUnauthenticated(
+    app.server,
+    options.maxUnauthenticatedConnections ?? MAX_UNAUTHENTICATED_CONNECTIONS,
+  );
+  const enders = new Set<() => void>();
+  let stopping = false;
+  const server: HttpServer = {
+    app,
+    listener: options.listener,
+    log: options.log,
+    clock,
+    budget,
+    onStop: (end) => {
+      enders.add(end);
+      return () => {
+        enders.delete(end);
+      };
+    },
+    endStreams: () => {
+      stopping = true;
+      for (const end of [...enders]) end();
+      enders.clear();
+    },
+  };
+  // One parser for every type: which types a route takes is decided before the body is read, in mount.ts.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => {
+    done(null, body);
+  });
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id);
+    reply.header('x-content-type-options', 'nosniff');
+    reply.header('cache-control', 'no-store');
+  });
+  app.addHook('onSend', async (_request, reply) => {
+    if (stopping) reply.header('connection', 'close');
+  });
+  const { observe } = options;
+  if (observe !== undefined) {
+    app.addHook('onResponse', async (request, reply) => {
+      observe({
+        listener: options.listener,
+        operation: request.routeOptions.config.operation ?? 'other',
+        method: request.method,
+        status: reply.raw.statusCode,
+        durationMs: reply.elapsedTime,
+      });
+    });
+  }
+  app.setErrorHandler((error, request, reply) => sendError(options, request, reply, error));
+  app.setNotFoundHandler((request, reply) =>
+    sendError(options, request, reply, new NotFoundError('not_found', `there is no such route for ${request.method}`)),
+  );
+  return server;
+};
+
+/** The methods that change something. */
+export const isMutating = (method: Method): boolean => method !== 'GET';
