@@ -1,0 +1,460 @@
+// The main job on a whole cluster: a Session of a real repository, run by the real OpenCode in a pod, until its branch is
+// pushed; what people see through kubectl on the way; and that nothing is left when everything is deleted.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { skipReason } from '#test/cluster/cluster.ts';
+import {
+  AGENT_FILE,
+  conditionOf,
+  type Installation,
+  MANIFEST,
+  PROVIDER_KEY,
+  type Resource,
+  readEvents,
+  readyProject,
+  startInstallation,
+  waitForEvent,
+  waitForResource,
+} from '#test/support/installation.ts';
+import { runProgram, waitFor } from '#tools/up/run-program.ts';
+import { NAMES, sampleProject, sampleSession } from '#tools/up/sample-objects.ts';
+
+const files = { 'beeuni.yaml': MANIFEST, 'agents/dev.md': AGENT_FILE, 'README.md': '# Shop\n' };
+// Ends the node process of a container by its command line; works in images without procps.
+const killByCommand = (main: string): string =>
+  `for p in /proc/[0-9]*; do case "$(tr '\\0' ' ' < $p/cmdline 2>/dev/null)" in node*${main}*) kill -9 "\${p#/proc/}";; esac; done`;
+const bash = (command: string): string => `@@tool bash ${JSON.stringify({ command, description: 'run' })}`;
+
+describe('main job', { skip: skipReason('node', 'e2e'), timeout: 1_500_000 }, () => {
+  let all: Installation;
+  before(async () => {
+    all = await startInstallation((line) => console.log(`# ${line}`));
+    await all.push('shop', files);
+    await readyProject(all, 'shop');
+  });
+  after(async () => {
+    await all?.stop();
+  });
+  const ready = (name: string): Promise<Resource> =>
+    waitForResource(
+      all.kubectl,
+      'session',
+      name,
+      'Ready',
+      (session) => conditionOf(session, 'Ready')?.status === 'True',
+    );
+  const start = async (name: string, prompt: string, more: Record<string, unknown> = {}): Promise<void> => {
+    const session = sampleSession(name, 'shop', prompt) as { spec: Record<string, unknown> };
+    await all.kubectl.apply([{ ...session, spec: { ...session.spec, ...more } }]);
+  };
+  const refused = (object: object): Promise<string> =>
+    all.kubectl.apply([object]).then(
+      () => assert.fail('it was accepted'),
+      (error: unknown) => String(error),
+    );
+
+  test('a session ends with a pushed commit of the asked content by the configured author on its own branch', async () => {
+    await start('hello', 'Add a file HELLO.md that says "Hello from Beeuni", and commit it.');
+    const session = await waitForResource(
+      all.kubectl,
+      'session',
+      'hello',
+      'a finished turn',
+      (one) => one.status?.lastTurn !== undefined,
+    );
+    assert.equal(session.status?.lastTurn?.outcome, 'Succeeded');
+    assert.deepEqual(session.status?.harness, { ...session.status?.harness, id: 'opencode', reason: 'default' });
+    const pushed = await waitForEvent(all.api, 'hello', 'pushed', ({ type }) => type === 'workspace.pushed');
+    const branch = String(pushed.data['branch']);
+    assert.equal(branch, `beeuni/hello-${session.metadata.uid.slice(0, 5)}`);
+    const shown = await all.git('shop', async (url) => {
+      const folder = (await runProgram('mktemp', ['-d'])).trim();
+      await runProgram('git', ['clone', '-q', '--branch', branch, url, folder]);
+      const text = await runProgram('git', ['-C', folder, 'show', '--format=%H|%an|%ae', '--name-only', 'HEAD']);
+      const content = await runProgram('cat', [`${folder}/HELLO.md`]);
+      await runProgram('rm', ['-rf', folder]);
+      return `${text}\n---\n${content}`;
+    });
+    assert.match(shown, new RegExp(`^${pushed.data['commit']}\\|Beeuni\\|agent@beeuni.dev`));
+    assert.match(shown, /HELLO\.md\n---\nHello from Beeuni/);
+    const events = await readEvents(all.api, 'hello');
+    assert.deepEqual(
+      events.map(({ seq }) => seq),
+      events.map((_, index) => index + 1),
+      'seq is dense',
+    );
+    assert.equal(events.filter(({ type }) => type === 'turn.ended').length, 1, 'one terminal event');
+  });
+
+  test('kubectl get, describe, explain and wait say what a person needs', async () => {
+    const list = await all.kubectl.run('get', 'beeuni', '-n', NAMES.namespace);
+    assert.match(list, /NAME +READY +HARNESS +MODEL +RELEASE +RUNNING +AGE/);
+    assert.match(list, /NAME +HARNESS +PHASE +READY +ACTIVITY +MODEL +AGE/);
+    assert.match(list, /session\.beeuni\.dev\/hello +opencode +Running +True +Idle +scripted\/demo-large/);
+    await all.kubectl.run('wait', '--for=condition=Ready', 'session/hello', '-n', NAMES.namespace, '--timeout=60s');
+    const described = await all.kubectl.run('describe', 'session', 'hello', '-n', NAMES.namespace);
+    assert.match(described, /SandboxCreated/);
+    assert.ok(
+      described.indexOf('Type:                  Ready') < described.indexOf('SpecAccepted'),
+      'Ready comes first',
+    );
+    assert.match(await all.kubectl.run('explain', 'session.spec.mode'), /Interactive stays for further prompts/);
+  });
+
+  test('the sandbox has no provider key, git token or Kubernetes token, and reaches the control plane and DNS only', async () => {
+    const search = [
+      'echo PROBE-START',
+      `grep -rls '${PROVIDER_KEY}' /workspace /tmp /home /opt/beeuni/config /var/lib/beeunid /etc 2>/dev/null | sed s/^/FOUND-FILE:/`,
+      `for p in /proc/[0-9]*; do tr '\\0' '\\n' < $p/environ 2>/dev/null | grep -s '${PROVIDER_KEY}' | sed s/^/FOUND-ENV:/; done`,
+      'ls /var/run/secrets/kubernetes.io 2>/dev/null | sed s/^/FOUND-KUBERNETES:/',
+      'cat /proc/*/cmdline 2>/dev/null | tr "\\0" " " | grep -o "bs_[0-9a-f]*_[A-Za-z0-9_-]*" | sed s/^/FOUND-CREDENTIAL:/',
+      'git config -l | grep -iE "token|authorization|password" | sed s/^/FOUND-GIT:/',
+      'timeout 3 bash -c "</dev/tcp/$KUBERNETES_SERVICE_HOST/443" 2>/dev/null && echo OPEN:apiserver',
+      'timeout 3 bash -c "</dev/tcp/169.254.169.254/80" 2>/dev/null && echo OPEN:metadata',
+      `timeout 3 bash -c "</dev/tcp/${NAMES.gitHost}/${NAMES.gitPort}" 2>/dev/null && echo OPEN:git`,
+      `timeout 3 bash -c "</dev/tcp/${NAMES.modelHost}/${NAMES.modelPort}" 2>/dev/null && echo OPEN:model`,
+      'timeout 3 bash -c "</dev/tcp/1.1.1.1/443" 2>/dev/null && echo OPEN:internet',
+      `timeout 3 bash -c "</dev/tcp/${NAMES.controlPlaneService}.${NAMES.systemNamespace}.svc/8081" && echo REACHED:control-plane`,
+      `getent hosts ${NAMES.controlPlaneService}.${NAMES.systemNamespace}.svc >/dev/null && echo REACHED:dns`,
+      'echo PROBE-END',
+    ].join('; ');
+    await start('probe', `${bash(`${search}`)}\n@@say looked`);
+    const ended = await waitForEvent(
+      all.api,
+      'probe',
+      'the tool output',
+      ({ type, data }) =>
+        type === 'message.part.updated' &&
+        JSON.stringify(data).includes('PROBE-END') &&
+        JSON.stringify(data).includes('"completed"'),
+    );
+    const output = String(
+      ((ended.data['part'] as Record<string, unknown>)['state'] as Record<string, unknown>)['output'],
+    );
+    assert.match(output, /PROBE-START/);
+    assert.doesNotMatch(output, /FOUND-/);
+    assert.doesNotMatch(output, /OPEN:/);
+    assert.match(output, /REACHED:control-plane/);
+    assert.match(output, /REACHED:dns/);
+    await all.kubectl.run('delete', 'session', 'probe', '-n', NAMES.namespace, '--timeout=120s');
+  });
+
+  test('wrong input is refused or explained, with the right words', async () => {
+    const session = (spec: Record<string, unknown>, metadata: Record<string, unknown> = {}): object => ({
+      apiVersion: 'beeuni.dev/v1alpha1',
+      kind: 'Session',
+      metadata: { name: 'wrong', namespace: NAMES.namespace, ...metadata },
+      spec: { projectRef: { name: 'shop' }, ...spec },
+    });
+    assert.match(await refused(session({ mode: 'Task' })), /spec\.prompt is required when spec\.mode is Task/);
+    assert.match(await refused(session({ prompt: 'x'.repeat(8193) })), /8192/);
+    assert.match(await refused(session({}, { name: 'n'.repeat(47) })), /46/);
+    assert.match(
+      await refused(session({ sandbox: { resources: { requests: { memory: '2Gi' }, limits: { memory: '1Gi' } } } })),
+      /requests\.memory must not exceed limits\.memory/,
+    );
+    assert.match(
+      await refused(session({}, { labels: { 'beeuni.dev/project': 'x' } })),
+      /are set by Beeuni only: beeuni\.dev\/project/,
+    );
+    assert.match(
+      await refused(session({ source: { kind: 'Trigger', name: 't' } })),
+      /is set by the control plane only/,
+    );
+    assert.match(
+      await refused({
+        ...session({ projectRef: { name: 'other' } }),
+        metadata: { name: 'hello', namespace: NAMES.namespace },
+      }),
+      /spec\.projectRef is immutable/,
+    );
+    const explained: readonly (readonly [
+      name: string,
+      spec: Record<string, unknown>,
+      reason: string,
+      words: RegExp,
+    ])[] = [
+      ['no-project', { projectRef: { name: 'nothing' } }, 'ProjectNotFound', /nothing/],
+      ['no-model', { model: 'scripted/demo-larg' }, 'ModelInvalid', /demo-larg.*scripted\/demo-large/],
+      ['no-agent', { agent: 'nobody' }, 'AgentUnknown', /nobody.*dev/],
+    ];
+    for (const [name, spec, reason, words] of explained) {
+      await all.kubectl.apply([session(spec, { name })]);
+      const stored = await waitForResource(
+        all.kubectl,
+        'session',
+        name,
+        reason,
+        (one) => conditionOf(one, 'SpecAccepted')?.reason === reason,
+        60_000,
+      );
+      assert.match(conditionOf(stored, 'SpecAccepted')?.message ?? '', words);
+      assert.equal(conditionOf(stored, 'Ready')?.status, 'False');
+      await all.kubectl.run('delete', 'session', name, '-n', NAMES.namespace, '--timeout=60s');
+    }
+  });
+
+  test('a repository that cannot be used is explained in a condition', async () => {
+    const cases: readonly (readonly [
+      name: string,
+      content: Record<string, string> | undefined,
+      type: string,
+      reason: string,
+      words: RegExp,
+    ])[] = [
+      ['bare', { 'README.md': '# nothing' }, 'ManifestValid', 'Missing', /beeuni\.yaml/],
+      [
+        'broken',
+        { ...files, 'beeuni.yaml': 'beeuni_version: 2\nagents:\n  dev: [\n' },
+        'ManifestValid',
+        'SyntaxError',
+        /beeuni\.yaml:\d+:\d+/,
+      ],
+      ['absent', undefined, 'RepositoryReady', 'NotFound', /absent/],
+    ];
+    for (const [name, content, type, reason, words] of cases) {
+      if (content !== undefined) await all.push(name, content);
+      await all.kubectl.apply([sampleProject(name, all.repositoryUrl(name), 'scripted/demo-large', undefined)]);
+      const project = await waitForResource(
+        all.kubectl,
+        'project',
+        name,
+        `${type} ${reason}`,
+        (one) => conditionOf(one, type)?.reason === reason,
+        60_000,
+      );
+      assert.match(conditionOf(project, type)?.message ?? '', words);
+      await all.kubectl.run('delete', 'project', name, '-n', NAMES.namespace, '--timeout=60s');
+    }
+  });
+
+  test('suspend keeps the files, resume continues, a restart token makes a new attempt', async () => {
+    await start('keep', `${bash('echo kept > /workspace/kept.txt; echo done')}\n@@say written`);
+    await waitForResource(
+      all.kubectl,
+      'session',
+      'keep',
+      'a turn',
+      (one) => one.status?.lastTurn?.outcome === 'Succeeded',
+    );
+    await all.kubectl.run(
+      'patch',
+      'session',
+      'keep',
+      '-n',
+      NAMES.namespace,
+      '--type=merge',
+      '-p',
+      '{"spec":{"operatingMode":"Suspended"}}',
+    );
+    const suspended = await waitForResource(
+      all.kubectl,
+      'session',
+      'keep',
+      'Suspended',
+      (one) => one.status?.phase === 'Suspended',
+    );
+    assert.equal(conditionOf(suspended, 'Suspended')?.reason, 'Requested');
+    assert.equal(
+      (
+        await all.kubectl.run('get', 'pods', '-n', NAMES.namespace, '-l', 'beeuni.dev/session=keep', '-o', 'name')
+      ).trim(),
+      '',
+    );
+    await all.kubectl.run(
+      'patch',
+      'session',
+      'keep',
+      '-n',
+      NAMES.namespace,
+      '--type=merge',
+      '-p',
+      '{"spec":{"operatingMode":"Running"}}',
+    );
+    const resumed = await ready('keep');
+    assert.equal(resumed.status?.pod?.attempt, 2);
+    await all.api.send('POST', `/v1/namespaces/${NAMES.namespace}/sessions/keep/prompts`, {
+      messageId: 'look',
+      parts: [{ type: 'text', text: `${bash('cat /workspace/kept.txt')}\n@@say read` }],
+    });
+    await waitForEvent(
+      all.api,
+      'keep',
+      'the kept file',
+      ({ type, data }) => type === 'message.part.updated' && /"output":"kept/.test(JSON.stringify(data)),
+    );
+    await all.kubectl.run(
+      'patch',
+      'session',
+      'keep',
+      '-n',
+      NAMES.namespace,
+      '--type=merge',
+      '-p',
+      '{"spec":{"restartToken":"again"}}',
+    );
+    const restarted = await waitForResource(
+      all.kubectl,
+      'session',
+      'keep',
+      'attempt 3 Ready',
+      (one) => one.status?.pod?.attempt === 3 && conditionOf(one, 'Ready')?.status === 'True',
+    );
+    assert.equal(restarted.status?.generation, 3);
+  });
+
+  for (const victim of ['operator', 'control-plane', 'daemon'] as const) {
+    test(`kill -9 of the ${victim} in a turn ends in one terminal event, one pod at a time, and nothing acknowledged is lost`, async () => {
+      const name = `kill-${victim}`;
+      await start(name, `${bash('echo first; sleep 8; echo second')}\n@@say survived`);
+      await waitForEvent(
+        all.api,
+        name,
+        'a running tool',
+        ({ type, data }) => type === 'message.part.updated' && JSON.stringify(data).includes('"running"'),
+      );
+      const before = await readEvents(all.api, name);
+      const podsSeen = new Set<string>();
+      if (victim === 'daemon') {
+        const session = await all.kubectl.get<Resource>('session.beeuni.dev', name, NAMES.namespace);
+        await all.kubectl
+          .run(
+            'exec',
+            '-n',
+            NAMES.namespace,
+            String(session?.status?.pod?.name),
+            '--',
+            'sh',
+            '-c',
+            killByCommand('daemon/main.ts'),
+          )
+          .catch(() => '');
+      } else {
+        const selector = `app.kubernetes.io/component=${victim}`;
+        const pod = (
+          await all.kubectl.run(
+            'get',
+            'pods',
+            '-n',
+            NAMES.systemNamespace,
+            '-l',
+            selector,
+            '-o',
+            'jsonpath={.items[0].metadata.name}',
+          )
+        ).trim();
+        const main = victim === 'operator' ? 'operator/main.ts' : 'controlplane/main.ts';
+        await all.kubectl
+          .run('exec', '-n', NAMES.systemNamespace, pod, '--', 'sh', '-c', killByCommand(main))
+          .catch(() => '');
+      }
+      const settled = await waitFor(
+        `${name} to settle`,
+        async () => {
+          const pods = JSON.parse(
+            await all.kubectl.run(
+              'get',
+              'pods',
+              '-n',
+              NAMES.namespace,
+              '-l',
+              `beeuni.dev/session=${name}`,
+              '-o',
+              'json',
+            ),
+          ) as { items: { metadata: { name: string } }[] };
+          assert.ok(pods.items.length <= 1, 'never two pods');
+          for (const { metadata } of pods.items) podsSeen.add(metadata.name);
+          const session = await all.kubectl.get<Resource>('session.beeuni.dev', name, NAMES.namespace);
+          const done = session?.status?.lastTurn !== undefined && conditionOf(session, 'Ready')?.status === 'True';
+          return done || session?.status?.phase === 'Failed' ? session : undefined;
+        },
+        { timeoutMs: 240_000, everyMs: 300 },
+      );
+      if (settled.status?.phase === 'Failed')
+        assert.ok(settled.status.failure?.category, 'a failed session names its cause');
+      const events = await readEvents(all.api, name);
+      assert.deepEqual(
+        events.slice(0, before.length).map(({ seq, type }) => [seq, type]),
+        before.map(({ seq, type }) => [seq, type]),
+      );
+      const turns = new Set(events.filter(({ type }) => type === 'turn.started').map(({ turnId }) => turnId));
+      for (const turn of turns)
+        assert.equal(
+          events.filter(({ type, turnId }) => type === 'turn.ended' && turnId === turn).length,
+          1,
+          `turn ${turn}`,
+        );
+      assert.ok(podsSeen.size <= (victim === 'daemon' ? 2 : 1), [...podsSeen].join());
+      await all.kubectl.run('delete', 'session', name, '-n', NAMES.namespace, '--timeout=120s');
+    });
+  }
+
+  test('a Task finishes, its pod goes, and a harness without an adapter makes a session fail by name', async () => {
+    await start('task', '@@say nothing to do', { mode: 'Task' });
+    await all.kubectl.run('wait', '--for=condition=Finished', 'session/task', '-n', NAMES.namespace, '--timeout=180s');
+    const task = await waitForResource(
+      all.kubectl,
+      'session',
+      'task',
+      'Succeeded',
+      (one) => one.status?.phase === 'Succeeded',
+    );
+    assert.equal(task.status?.lastTurn?.outcome, 'Succeeded');
+    await all.push('beaver', { ...files, 'beeuni.yaml': `${MANIFEST}runtime: beaver\n` });
+    await readyProject(all, 'beaver');
+    await all.kubectl.apply([sampleSession('beaver', 'beaver', 'hello')]);
+    const failed = await waitForResource(
+      all.kubectl,
+      'session',
+      'beaver',
+      'a failure',
+      (one) => one.status?.failure !== undefined,
+    );
+    assert.match(failed.status?.failure?.message ?? '', /harness_not_available/);
+    assert.equal(failed.status?.harness?.id, 'beaver');
+    for (const name of ['task', 'beaver'])
+      await all.kubectl.run('delete', 'session', name, '-n', NAMES.namespace, '--timeout=120s');
+  });
+
+  test('deleting sessions, projects and the release leaves nothing behind', async () => {
+    assert.match(
+      await all.kubectl.run('delete', 'project', 'shop', '-n', NAMES.namespace).then(
+        () => assert.fail('a project with sessions was deleted'),
+        (error: unknown) => String(error),
+      ),
+      /project shop has \d+ sessions and deletionPolicy Block/,
+    );
+    await all.kubectl.run('delete', 'sessions.beeuni.dev', '--all', '-n', NAMES.namespace, '--timeout=180s');
+    await all.kubectl.run('delete', 'projects.beeuni.dev', '--all', '-n', NAMES.namespace, '--timeout=120s');
+    const left = await waitFor(
+      'the namespace to be empty',
+      async () => {
+        const names = (
+          await all.kubectl.run(
+            'get',
+            'pods,pvc,networkpolicies,sessions.beeuni.dev,projects.beeuni.dev',
+            '-n',
+            NAMES.namespace,
+            '-o',
+            'name',
+          )
+        ).trim();
+        return names === '' ? 'empty' : undefined;
+      },
+      { timeoutMs: 60_000 },
+    );
+    assert.equal(left, 'empty');
+    await all.helm('uninstall', NAMES.release, '-n', NAMES.systemNamespace, '--wait');
+    const system = await all.kubectl.run(
+      'get',
+      'deployments,pods,services,networkpolicies',
+      '-n',
+      NAMES.systemNamespace,
+      '-o',
+      'name',
+    );
+    assert.equal(system.trim(), '');
+    assert.match(await all.kubectl.run('get', 'crd', '-o', 'name'), /sessions\.beeuni\.dev/, 'crds.keep keeps them');
+  });
+});
