@@ -79,6 +79,8 @@ export const createLogger = (
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     messageKey: 'message',
+    // Errors are described here already.
+    serializers: { err: (value: unknown) => value },
     formatters: { level: (label: string) => ({ level: label }) },
   };
   const { write } = options;

@@ -81,28 +81,39 @@ const QUANTITY_FIELDS: ReadonlySet<string> = new Set(['limits', 'requests', 'cap
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** An absent field and an empty one are the same to the API server. */
-const isEmpty = (value: unknown): boolean =>
-  value === undefined ||
+/** Maps that the server drops when they are empty; an empty object elsewhere says something, as in `emptyDir: {}`. */
+const MAP_FIELDS: ReadonlySet<string> = new Set([
+  'labels',
+  'annotations',
+  'matchLabels',
+  'nodeSelector',
+  'limits',
+  'requests',
+]);
+
+/** True for a value that the server does not keep: an empty list, or an empty map. */
+const isDropped = (field: string, value: unknown): boolean =>
   value === null ||
-  (Array.isArray(value) ? value.length === 0 : isRecord(value) && Object.keys(value).length === 0);
+  (Array.isArray(value)
+    ? value.length === 0
+    : isRecord(value) && MAP_FIELDS.has(field) && Object.keys(value).length === 0);
 
 const sameQuantity = (observed: unknown, desired: unknown): boolean => {
   const [a, b] = [quantityNanos(String(observed)), quantityNanos(String(desired))];
   return a !== undefined && a === b;
 };
 
-const coversAt = (observed: unknown, desired: unknown, quantities: boolean): boolean => {
+const coversAt = (observed: unknown, desired: unknown, field: string, quantities: boolean): boolean => {
   if (desired === undefined) return true;
-  if (isEmpty(desired) && observed === undefined) return true;
+  if (observed === undefined && isDropped(field, desired)) return true;
   if (Array.isArray(desired)) {
     if (!Array.isArray(observed) || observed.length !== desired.length) return false;
-    return desired.every((item, at) => coversAt(observed[at], item, false));
+    return desired.every((item, at) => coversAt(observed[at], item, '', false));
   }
   if (isRecord(desired)) {
     if (!isRecord(observed)) return false;
-    return Object.entries(desired).every(([field, value]) =>
-      coversAt(observed[field], value, QUANTITY_FIELDS.has(field) || (quantities && typeof value !== 'object')),
+    return Object.entries(desired).every(([name, value]) =>
+      coversAt(observed[name], value, name, QUANTITY_FIELDS.has(name) || quantities),
     );
   }
   return observed === desired || (quantities && sameQuantity(observed, desired));
@@ -110,6 +121,6 @@ const coversAt = (observed: unknown, desired: unknown, quantities: boolean): boo
 
 /**
  * True when every field of `desired` is in `observed` with the same value: lists whole and in order, quantities by
- * amount, absent and empty alike. Fields that only `observed` has do not count.
+ * amount; an empty list or map of strings is the same as an absent one. Fields that only `observed` has do not count.
  */
-export const covers = (observed: unknown, desired: unknown): boolean => coversAt(observed, desired, false);
+export const covers = (observed: unknown, desired: unknown): boolean => coversAt(observed, desired, '', false);

@@ -72,21 +72,27 @@ const review = async (client: KubeClient, type: ResourceType, spec: unknown, opt
 };
 
 /**
- * Who the token is, for this audience. A token for another audience is unauthenticated.
- * Errors: UnavailableError when the API server cannot be asked; never a 401 for that.
+ * Who the token is, for this audience; without one, for the API server's own. A token for another audience is
+ * unauthenticated. Errors: UnavailableError when the API server cannot be asked; never a 401 for that.
  */
 export const tokenReview = async (
   client: KubeClient,
   token: string,
-  audience: string,
+  audience: string | undefined,
   options: CallOptions = {},
 ): Promise<TokenAnswer> => {
   if (token === '' || token.length > MAX_TOKEN) return { kind: 'unauthenticated' };
-  const status = await review(client, TOKEN_REVIEWS, { token, audiences: [audience] }, options);
+  const status = await review(
+    client,
+    TOKEN_REVIEWS,
+    { token, audiences: audience === undefined ? undefined : [audience] },
+    options,
+  );
   const user = record(status['user']);
   const username = text(user['username']);
   // A server that knows nothing of audiences leaves them out; then the token proves nothing to us.
-  if (status['authenticated'] !== true || username === '' || !texts(status['audiences']).includes(audience)) {
+  const fits = audience === undefined || texts(status['audiences']).includes(audience);
+  if (status['authenticated'] !== true || username === '' || !fits) {
     return { kind: 'unauthenticated' };
   }
   const extra = Object.fromEntries(Object.entries(record(user['extra'])).map(([key, value]) => [key, texts(value)]));

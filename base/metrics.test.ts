@@ -1,0 +1,40 @@
+// Instruments from definitions, and their closed labels.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { counter, gauge, histogram } from '#schema/define-metric.ts';
+import { METRICS } from '#schema/metrics.ts';
+import { createMetrics } from './metrics.ts';
+
+test('a label value outside its set is recorded as other', async () => {
+  const { instruments, page } = createMetrics({
+    hits: counter('hits_total', 'Hits.', { kind: ['Pod'], code: /^[1-5]\d\d$/ }),
+  });
+  instruments.hits.inc({ kind: 'Pod', code: '200' });
+  instruments.hits.inc({ kind: 'my-secret-name', code: 'x' }, 2);
+  const text = await page.render();
+  assert.match(text, /beeuni_hits_total\{kind="Pod",code="200"\} 1/);
+  assert.match(text, /beeuni_hits_total\{kind="other",code="other"\} 2/);
+  assert.doesNotMatch(text, /my-secret-name/);
+});
+
+test('gauges that are ages are set when the page is rendered', async () => {
+  const { instruments, page } = createMetrics({ age: gauge('age_seconds', 'Age.') });
+  let age = 1;
+  page.onScrape(() => instruments.age.set({}, age));
+  assert.match(await page.render(), /beeuni_age_seconds 1/);
+  age = 2;
+  assert.match(await page.render(), /beeuni_age_seconds 2/);
+});
+
+test('a name that breaks the rules is refused', () => {
+  assert.throws(() => counter('hits', 'No suffix.'), TypeError);
+  assert.throws(() => gauge('hits_total', 'Not a counter.'), TypeError);
+  assert.throws(() => histogram('Hits', 'Not snake case.'), TypeError);
+});
+
+test('every metric of the product can be registered, each name once', async () => {
+  const names = Object.values(METRICS).map(({ name }) => name);
+  assert.equal(new Set(names).size, names.length);
+  const text = await createMetrics(METRICS).page.render();
+  for (const name of names) assert.match(text, new RegExp(`# TYPE ${name} `));
+});
