@@ -1,0 +1,68 @@
+// Who a bearer token belongs to and what its owner may do, as the API server answers, remembered for at most 5 s.
+// An API server that cannot be asked is never taken for a refusal. Must not know routes. Source: D5, D6, 20-control-plane §1.
+import type { Clock } from '#base/clock.ts';
+import { BeeuniError, UnavailableError } from '#base/errors.ts';
+import type { KubeClient } from '#kube/client.ts';
+import {
+  type AccessQuestion,
+  type Identity,
+  type Subject,
+  subjectAccessReview,
+  type TokenAnswer,
+  tokenReview,
+} from '#kube/reviews.ts';
+import { makeReviewCache } from './review-cache.ts';
+
+/** What identity needs. `audience` is that of the tokens of pods and of the operator. */
+export type IdentityPorts = Readonly<{ client: KubeClient; clock: Clock; audience: string }>;
+
+/** Whose tokens are taken: those made for us only, or also those made for the API server, as people have them. */
+export type AcceptedTokens = 'ours' | 'ours-or-api-server';
+
+/** The two questions. Errors of both: UnavailableError `authorizer_unavailable`. */
+export type Identities = Readonly<{
+  /** The owner of a token; undefined when nobody is. */
+  identify: (token: string, accepted: AcceptedTokens) => Promise<Identity | undefined>;
+  /** Whether the subject may. */
+  mayAccess: (subject: Subject, question: AccessQuestion) => Promise<boolean>;
+}>;
+
+const REVIEW_TIMEOUT_MS = 5_000;
+
+/** The failure to ask, whatever its reason: also our own missing permission is not the caller's fault. */
+const unavailable = (error: unknown): never => {
+  if (error instanceof UnavailableError && error.code === 'authorizer_unavailable') throw error;
+  if (!(error instanceof BeeuniError)) throw error;
+  throw new UnavailableError('authorizer_unavailable', 'the Kubernetes API server could not be asked who may do this', {
+    cause: error,
+    retryAfterMs: (error instanceof UnavailableError ? error.retryAfterMs : undefined) ?? 1_000,
+  });
+};
+
+/** Identity over one client; each replica has its own memory. */
+export const makeIdentities = (ports: IdentityPorts): Identities => {
+  const { client, clock, audience } = ports;
+  const tokens = makeReviewCache<TokenAnswer>(clock, (answer) => answer.kind === 'authenticated');
+  const access = makeReviewCache<boolean>(clock, (allowed) => allowed);
+  const options = { timeoutMs: REVIEW_TIMEOUT_MS };
+
+  return {
+    identify: async (token, accepted) => {
+      const answer = await tokens
+        .answer(`${accepted} ${token}`, async () => {
+          const ours = await tokenReview(client, token, audience, options);
+          if (ours.kind === 'authenticated' || accepted === 'ours') return ours;
+          return tokenReview(client, token, undefined, options);
+        })
+        .catch(unavailable);
+      return answer.kind === 'authenticated' ? answer.identity : undefined;
+    },
+    mayAccess: (subject, question) =>
+      access
+        .answer(JSON.stringify([subject, question]), async () => {
+          const { allowed } = await subjectAccessReview(client, subject, question, options);
+          return allowed;
+        })
+        .catch(unavailable),
+  };
+};
