@@ -38,7 +38,10 @@ export const readEnvironment = <S extends z.ZodObject>(schema: S, environment: E
     .map((name) => `${name}: unknown name`);
   const parsed = schema.safeParse(given);
   if (!parsed.success) {
-    for (const issue of parsed.error.issues) problems.push(`${issue.path.join('.')}: ${issue.message}`);
+    for (const issue of parsed.error.issues) {
+      const isMissing = !(String(issue.path[0]) in given);
+      problems.push(`${issue.path.join('.')}: ${isMissing ? 'is required' : issue.message}`);
+    }
   }
   if (!parsed.success || problems.length > 0) {
     throw new InvalidError('invalid_configuration', `the environment is wrong:\n  ${problems.sort().join('\n  ')}`);
