@@ -59,7 +59,10 @@ export const getProviderRoute = defineRoute({
   responses: { 200: providerView },
 });
 
-/** `PUT /v1/workspace/providers/{id}`: whole definition; an absent `api_key` keeps the stored one. */
+/**
+ * `PUT /v1/workspace/providers/{id}`: whole definition; an absent `api_key` keeps the stored one, which another host in
+ * `base_url` does not get. 409 `provider_referenced` when a model in use would go or be disabled, unless `force=true`.
+ */
 export const putProviderRoute = defineRoute({
   operationId: 'putProvider',
   listener: 'public',
@@ -68,6 +71,7 @@ export const putProviderRoute = defineRoute({
   summary: 'Create or replace a model provider',
   auth: auth('/v1/workspace/providers', 'put'),
   params: providerParams,
+  query: z.object({ force: z.enum(['true', 'false']).default('false') }),
   body: providerInput.omit({ id: true }),
   responses: { 200: providerView, 201: providerView },
 });

@@ -22,7 +22,7 @@ create table sessions (
   closed_at timestamptz,
   check (generation >= 0),
   check (head_seq >= first_seq - 1)
-);
+) with (fillfactor = 50);
 create index sessions_project on sessions (project_uid);
 create index sessions_pod on sessions (pod_uid) where pod_uid is not null;
 create index sessions_closed on sessions (closed_at) where closed_at is not null;

@@ -1,0 +1,133 @@
+// Connections to model providers: one bounded pool per provider, and no connection to an address that is not allowed.
+// The address that was checked is the one that is connected to; redirects are not followed. Source: 20-control-plane §4, FF10, FC14.
+// Must not know keys, models or what is sent.
+import { lookup as dnsLookup } from 'node:dns';
+import type { LookupFunction } from 'node:net';
+import { Agent, type Dispatcher, fetch as undiciFetch } from 'undici';
+import { ForbiddenError, LimitError } from '#base/errors.ts';
+import { checkBaseUrl, mayConnect } from '#schema/rules/provider-address.ts';
+
+/** What of a provider decides about its connections. */
+export type UpstreamTarget = Readonly<{
+  id: string;
+  generation: number;
+  base_url: string;
+  timeouts: Readonly<{ connect_ms: number }>;
+}>;
+
+/** One address of a name. */
+export type ResolvedAddress = Readonly<{ address: string; family: 4 | 6 }>;
+/** All addresses of a host name; rejects when there are none. */
+export type LookupAll = (host: string) => Promise<readonly ResolvedAddress[]>;
+
+/** A place in the pool of a provider. `release` must be called once. */
+export type UpstreamSlot = Readonly<{ dispatcher: Dispatcher; release: () => void }>;
+
+/** The pools. */
+export type Upstreams = Readonly<{
+  /** Takes a place for one call. Errors: ForbiddenError `address_not_allowed`, LimitError `upstream_busy` when all are taken. */
+  take: (target: UpstreamTarget) => UpstreamSlot;
+  /** A `fetch` over the pool of the provider, without redirects. */
+  fetchOf: (target: UpstreamTarget) => typeof globalThis.fetch;
+  /** Ends every pool; calls in flight are cut. */
+  close: () => Promise<void>;
+}>;
+
+/** The machine's own resolver, as sockets use it: hosts file and search domains included. */
+export const systemLookup: LookupAll = (host) =>
+  new Promise((resolve, reject) => {
+    dnsLookup(host, { all: true }, (error, addresses) => {
+      if (error !== null) reject(error);
+      else resolve(addresses.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 })));
+    });
+  });
+
+const notAllowed = (): ForbiddenError =>
+  new ForbiddenError('address_not_allowed', 'the host of the provider has no address that may be connected to');
+
+/** A lookup for sockets that gives only addresses that may be connected to. */
+const checkedLookup =
+  (lookupAll: LookupAll, allow: readonly string[]): LookupFunction =>
+  (host, options, callback) => {
+    lookupAll(host).then(
+      (addresses) => {
+        const allowed = addresses.filter(({ address }) => mayConnect(host, address, allow));
+        const [first] = allowed;
+        if (first === undefined) callback(notAllowed(), '', 0);
+        else if (options.all === true) callback(null, [...allowed]);
+        else callback(null, first.address, first.family);
+      },
+      (error: Error) => callback(error, '', 0),
+    );
+  };
+
+type Pool = { readonly generation: number; readonly agent: Agent; active: number };
+
+/** Makes the pools; opens nothing before the first call. `maxConnections`: calls at once per provider. */
+export const makeUpstreams = (
+  settings: Readonly<{
+    allowedAddresses: readonly string[];
+    maxConnections: number;
+    lookupAll?: LookupAll | undefined;
+  }>,
+): Upstreams => {
+  const { allowedAddresses, maxConnections } = settings;
+  const lookup = checkedLookup(settings.lookupAll ?? systemLookup, allowedAddresses);
+  const pools = new Map<string, Pool>();
+
+  const poolOf = (target: UpstreamTarget): Pool => {
+    const held = pools.get(target.id);
+    if (held !== undefined && held.generation === target.generation) return held;
+    const agent = new Agent({
+      connect: { lookup, timeout: target.timeouts.connect_ms, noDelay: true, keepAlive: true },
+      connections: maxConnections,
+      pipelining: 1,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: 30_000,
+    });
+    const pool: Pool = { generation: target.generation, agent, active: 0 };
+    pools.set(target.id, pool);
+    // Calls in flight end on the pool that they began on.
+    if (held !== undefined) void held.agent.close();
+    return pool;
+  };
+
+  /** Literal addresses reach no lookup, so they are judged here. */
+  const checkTarget = (target: UpstreamTarget): void => {
+    if (!checkBaseUrl(target.base_url, allowedAddresses).ok) throw notAllowed();
+  };
+
+  return {
+    take: (target) => {
+      checkTarget(target);
+      const pool = poolOf(target);
+      if (pool.active >= maxConnections) {
+        throw new LimitError('upstream_busy', 'all connections to the provider are in use; try again later', {
+          retryAfterMs: 1_000,
+        });
+      }
+      pool.active += 1;
+      let released = false;
+      return {
+        dispatcher: pool.agent,
+        release: () => {
+          if (released) return;
+          released = true;
+          pool.active -= 1;
+        },
+      };
+    },
+    fetchOf: (target) => {
+      checkTarget(target);
+      const { agent } = poolOf(target);
+      const bound = (input: string | URL, init?: object) =>
+        undiciFetch(input, { ...init, dispatcher: agent, redirect: 'manual' });
+      return bound as unknown as typeof globalThis.fetch;
+    },
+    close: async () => {
+      await Promise.all([...pools.values()].map((pool) => pool.agent.destroy()));
+      pools.clear();
+    },
+  };
+};

@@ -1,0 +1,124 @@
+// Keeps usage rows until they are in the database: batches in memory, a bounded file while the database is away.
+// A row has an id, so a batch that is stored twice counts once. Must not know SQL. Source: 20-control-plane §5, FC11.
+import { appendFile, readFile, rename, rm, stat } from 'node:fs/promises';
+import type { CancelTimer, Clock } from '#base/clock.ts';
+import { UnavailableError } from '#base/errors.ts';
+import type { Logger } from '#base/log.ts';
+import type { UsageRecorder, UsageRow } from './ports.ts';
+
+/** Stores rows; rows whose id is there already are skipped. Errors: UnavailableError `database_unavailable`. */
+export type InsertUsage = (rows: readonly UsageRow[]) => Promise<void>;
+
+/** A recorder with its life. */
+export type UsageSpool = UsageRecorder &
+  Readonly<{
+    /** Reads what an earlier process left in the file. */
+    start: () => Promise<void>;
+    /** Stores or spools what is left. */
+    stop: () => Promise<void>;
+    /** Resolves when nothing waits in memory. */
+    idle: () => Promise<void>;
+  }>;
+
+const BATCH_ROWS = 200;
+const FLUSH_AFTER_MS = 200;
+const RETRY_AFTER_MS = 5_000;
+
+/** Makes the recorder. `file`: where rows wait while the database is away; `maxFileBytes`: above it, `isFull`. */
+export const makeUsageRecorder = (
+  ports: Readonly<{ insert: InsertUsage; file: string; maxFileBytes: number; clock: Clock; log: Logger }>,
+): UsageSpool => {
+  const { insert, file, clock, log } = ports;
+  const draining = `${file}.draining`;
+  let waiting: UsageRow[] = [];
+  let spooledBytes = 0;
+  let cancel: CancelTimer | undefined;
+  let running: Promise<void> = Promise.resolve();
+
+  const spool = async (rows: readonly UsageRow[]): Promise<void> => {
+    const text = rows.map((row) => `${JSON.stringify(row)}\n`).join('');
+    await appendFile(file, text, { mode: 0o600 });
+    spooledBytes += Buffer.byteLength(text);
+  };
+
+  /** Rows of a file; a line that a crash cut off is skipped. */
+  const rowsOf = async (path: string): Promise<UsageRow[]> => {
+    const text = await readFile(path, 'utf8').catch(() => '');
+    return text.split('\n').flatMap((line) => {
+      try {
+        return line === '' ? [] : [JSON.parse(line) as UsageRow];
+      } catch {
+        return [];
+      }
+    });
+  };
+
+  const insertAll = async (rows: readonly UsageRow[]): Promise<void> => {
+    for (let at = 0; at < rows.length; at += BATCH_ROWS) await insert(rows.slice(at, at + BATCH_ROWS));
+  };
+
+  /** The file is moved aside first, so that rows that come meanwhile are not lost with it. */
+  const drainFile = async (): Promise<void> => {
+    if (spooledBytes === 0) return;
+    const left = await rowsOf(draining);
+    if (left.length === 0) await rename(file, draining).catch(() => undefined);
+    await insertAll(left.length > 0 ? left : await rowsOf(draining));
+    await rm(draining, { force: true });
+    spooledBytes = await sizeOf(file);
+    if (spooledBytes > 0) await drainFile();
+  };
+
+  const flush = async (): Promise<void> => {
+    const rows = waiting;
+    waiting = [];
+    try {
+      await insertAll(rows);
+      await drainFile();
+    } catch (error) {
+      if (!(error instanceof UnavailableError)) {
+        // Rows that the database will never take must not hold up all others.
+        log.error('usage rows cannot be stored', { count: rows.length, err: error });
+        return;
+      }
+      log.warn('usage rows wait on disk for the database', { count: rows.length, err: error });
+      await spool(rows).catch((lost: unknown) => {
+        log.error('usage rows were lost', { count: rows.length, err: lost });
+      });
+      schedule(RETRY_AFTER_MS);
+    }
+  };
+
+  const flushNow = (): Promise<void> => {
+    cancel?.();
+    cancel = undefined;
+    running = running.then(flush);
+    return running;
+  };
+  const schedule = (delayMs: number): void => {
+    cancel ??= clock.startTimer(delayMs, () => void flushNow());
+  };
+
+  return {
+    record: (row) => {
+      waiting.push(row);
+      if (waiting.length >= BATCH_ROWS) void flushNow();
+      else schedule(FLUSH_AFTER_MS);
+    },
+    isFull: () => spooledBytes >= ports.maxFileBytes,
+    start: async () => {
+      spooledBytes = (await sizeOf(file)) + (await sizeOf(draining));
+      if (spooledBytes > 0) schedule(FLUSH_AFTER_MS);
+    },
+    stop: async () => {
+      await flushNow();
+      cancel?.();
+    },
+    idle: () => (waiting.length > 0 ? flushNow() : running),
+  };
+};
+
+const sizeOf = async (path: string): Promise<number> =>
+  stat(path).then(
+    (found) => found.size,
+    () => 0,
+  );

@@ -1,0 +1,43 @@
+// Handlers of the provider registry. Must not know its rules. Source: 20-control-plane §3.
+import type {
+  checkProviderRoute,
+  createProviderRoute,
+  deleteProviderRoute,
+  getProviderRoute,
+  listProvidersRoute,
+  putProviderRoute,
+} from '#schema/rest/workspace.ts';
+import type { ProvidersApp } from '../app/providers.ts';
+import type { Handler } from './handler.ts';
+
+/** The handlers, one per route of schema/rest/workspace.ts. */
+export type ProviderHandlers = Readonly<{
+  listProviders: Handler<typeof listProvidersRoute>;
+  createProvider: Handler<typeof createProviderRoute>;
+  getProvider: Handler<typeof getProviderRoute>;
+  putProvider: Handler<typeof putProviderRoute>;
+  deleteProvider: Handler<typeof deleteProviderRoute>;
+  checkProvider: Handler<typeof checkProviderRoute>;
+}>;
+
+/** Makes the handlers. Errors: those of the app. */
+export const makeProviderHandlers = (app: ProvidersApp): ProviderHandlers => ({
+  listProviders: async ({ query }) => {
+    const page = await app.list(query);
+    return { status: 200, body: { items: [...page.items], cursor: page.cursor } };
+  },
+  createProvider: async ({ body }) => ({ status: 201, body: await app.create(body) }),
+  getProvider: async ({ params }) => ({ status: 200, body: await app.get(params.id) }),
+  putProvider: async ({ params, query, body }) => {
+    const { created, view } = await app.put(params.id, body, query.force === 'true');
+    return { status: created ? 201 : 200, body: view };
+  },
+  deleteProvider: async ({ params, query }) => {
+    await app.remove(params.id, query.force === 'true');
+    return { status: 204, body: null };
+  },
+  checkProvider: async ({ params, signal }) => {
+    const check = await app.check(params.id, signal);
+    return { status: 200, body: { ...check, models: [...check.models] } };
+  },
+});

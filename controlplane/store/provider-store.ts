@@ -1,0 +1,66 @@
+// The table of providers as the app's port: each change and the registry's generation in one transaction.
+// Must not know the rules of the registry.
+import type { ProviderStore, RegisteredProvider, StoredProvider } from '../app/provider-ports.ts';
+import {
+  allProviders,
+  deleteProvider,
+  getProvider,
+  insertProvider,
+  listProviders,
+  type ProviderRow,
+  raiseRegistryGeneration,
+  registryGeneration,
+  replaceProvider,
+} from './providers.ts';
+import { type Database, firstRow, type Query, type Statement } from './statement.ts';
+
+const storedOf = (row: ProviderRow): StoredProvider => ({
+  id: row.id,
+  definition: row.definition,
+  sealedKey: row.api_key ?? undefined,
+  generation: row.generation,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+});
+
+/** A stored provider as the registry has it. */
+export const registeredOf = (stored: StoredProvider): RegisteredProvider => ({
+  ...stored.definition,
+  id: stored.id,
+  sealedKey: stored.sealedKey,
+  generation: stored.generation,
+});
+
+/** The store over a database. */
+export const makeProviderStore = (database: Database): ProviderStore => {
+  const change = (statement: Statement<ProviderRow>): Promise<StoredProvider | undefined> =>
+    database.withTransaction(async (query: Query) => {
+      await query(raiseRegistryGeneration());
+      const row = await firstRow(query, statement);
+      return row === undefined ? undefined : storedOf(row);
+    });
+  const generationOf = async (query: Query): Promise<number> =>
+    (await firstRow(query, registryGeneration()))?.generation ?? 0;
+  return {
+    list: async (afterId, limit) => (await database.query(listProviders(afterId, limit))).map(storedOf),
+    find: async (id) => {
+      const row = await firstRow(database.query, getProvider(id));
+      return row === undefined ? undefined : storedOf(row);
+    },
+    create: (id, definition, sealedKey, at) => change(insertProvider(id, definition, sealedKey, at)),
+    replace: (id, definition, sealedKey, at) => change(replaceProvider(id, definition, sealedKey, at)),
+    remove: (id) =>
+      database.withTransaction(async (query) => {
+        await query(raiseRegistryGeneration());
+        return (await firstRow(query, deleteProvider(id))) !== undefined;
+      }),
+    generation: () => generationOf(database.query),
+    registry: () =>
+      database.withTransaction(async (query) => {
+        await query({ text: 'set transaction isolation level repeatable read, read only', values: [] });
+        const generation = await generationOf(query);
+        const rows = await query(allProviders());
+        return { generation, providers: rows.map((row) => registeredOf(storedOf(row))) };
+      }),
+  };
+};

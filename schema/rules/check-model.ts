@@ -1,0 +1,80 @@
+// Whether a model name may be used: the one check behind settings, projects, manifests, sessions, prompts and the gateway.
+// It must not know where the registry is kept or who asks. Source: 20-control-plane §4, A213, A215.
+import { nearestNames } from './nearest-names.ts';
+
+/** One provider of the registry, as far as names are judged. */
+export type NamedProvider = Readonly<{
+  id: string;
+  enabled: boolean;
+  models: readonly Readonly<{ id: string; enabled: boolean }>[];
+}>;
+
+/** Why a name is refused. */
+export type ModelNameCode = 'unknown_model' | 'model_disabled' | 'provider_disabled';
+
+/** The verdict on one name. `suggestions`: usable names, nearest first, at most 3. */
+export type ModelNameVerdict =
+  | Readonly<{ valid: true; provider: string; model: string }>
+  | Readonly<{ valid: false; code: ModelNameCode; message: string; suggestions: readonly string[] }>;
+
+/** A `provider/model` name in its two parts; undefined without a slash. The model part may hold slashes itself. */
+export const splitModelName = (name: string): Readonly<{ provider: string; model: string }> | undefined => {
+  const slash = name.indexOf('/');
+  if (slash < 1 || slash === name.length - 1) return undefined;
+  return { provider: name.slice(0, slash), model: name.slice(slash + 1) };
+};
+
+/** Every name that may be used now, in the order of the registry. */
+export const usableModelNames = (providers: readonly NamedProvider[]): readonly string[] =>
+  providers
+    .filter((provider) => provider.enabled)
+    .flatMap((provider) =>
+      provider.models.filter((model) => model.enabled).map((model) => `${provider.id}/${model.id}`),
+    );
+
+const shown = (name: string): string => (name.length > 120 ? `${name.slice(0, 120)}…` : name);
+
+const hintOf = (suggestions: readonly string[], usable: readonly string[]): string => {
+  if (suggestions.length > 0) return `; nearest: ${suggestions.join(', ')}`;
+  if (usable.length === 0) return '; no model is registered and enabled';
+  return `; registered are ${usable.slice(0, 3).join(', ')}${usable.length > 3 ? ' and others' : ''}`;
+};
+
+const refuse = (
+  name: string,
+  code: ModelNameCode,
+  what: string,
+  providers: readonly NamedProvider[],
+): ModelNameVerdict => {
+  const usable = usableModelNames(providers);
+  const suggestions = nearestNames(name, usable, 3);
+  return { valid: false, code, message: `${what}${hintOf(suggestions, usable)}`, suggestions };
+};
+
+/** The verdict on a name: its provider exists and is enabled, and the model is listed and enabled. */
+export const checkModelName = (name: string, providers: readonly NamedProvider[]): ModelNameVerdict => {
+  const parts = splitModelName(name);
+  const provider = providers.find((entry) => entry.id === parts?.provider);
+  if (parts === undefined || provider === undefined) {
+    const what =
+      parts === undefined
+        ? `the model ${shown(name)} is not named provider/model`
+        : `no provider ${shown(parts.provider)} is registered (model ${shown(name)})`;
+    return refuse(name, 'unknown_model', what, providers);
+  }
+  const model = provider.models.find((entry) => entry.id === parts.model);
+  if (model === undefined) {
+    return refuse(name, 'unknown_model', `provider ${provider.id} lists no model ${shown(parts.model)}`, providers);
+  }
+  if (!provider.enabled) {
+    return refuse(name, 'provider_disabled', `provider ${provider.id} of model ${shown(name)} is disabled`, providers);
+  }
+  if (!model.enabled) return refuse(name, 'model_disabled', `model ${shown(name)} is disabled`, providers);
+  return { valid: true, ...parts };
+};
+
+/** Whether a project's list lets the name through: exact names or `provider/*`; null is all. Source: 10-kubernetes §2. */
+export const isModelAllowed = (name: string, allowed: readonly string[] | null | undefined): boolean =>
+  allowed === null ||
+  allowed === undefined ||
+  allowed.some((pattern) => (pattern.endsWith('/*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern));

@@ -1,0 +1,32 @@
+// The model gateway on the sandbox listener. Bodies are OpenAI's and pass through as bytes, so they have no schema here.
+// Source: 20-control-plane §5.
+import { z } from 'zod';
+import { defineRoute } from '../define-route.ts';
+
+/** Path prefix of the gateway: `gatewayPath` of the claim. */
+export const GATEWAY_PATH = '/gateway/v1';
+
+/** Header by which the daemon's relay names the turn that a call belongs to; at most 64 characters. */
+export const TURN_HEADER = 'x-beeuni-turn-id';
+
+/** `POST /gateway/v1/chat/completions`: streaming or not. Errors have the shape of OpenAI's. */
+export const chatCompletionsRoute = defineRoute({
+  operationId: 'createChatCompletion',
+  listener: 'sandbox',
+  method: 'POST',
+  path: `${GATEWAY_PATH}/chat/completions`,
+  summary: 'Call a model of the registry',
+  auth: { kind: 'sandbox' },
+  responses: { 200: z.unknown() },
+});
+
+/** `GET /gateway/v1/models`: the models that the project may use, in the shape of OpenAI's list. */
+export const gatewayModelsRoute = defineRoute({
+  operationId: 'listGatewayModels',
+  listener: 'sandbox',
+  method: 'GET',
+  path: `${GATEWAY_PATH}/models`,
+  summary: 'List the models that the session may call',
+  auth: { kind: 'sandbox' },
+  responses: { 200: z.unknown() },
+});
