@@ -127,6 +127,39 @@ export const RECONCILE_METRICS = {
   }),
 } as const;
 
+/** Operation of a route, or `other`. */
+const OPERATION = /^[A-Za-z]{1,48}$/;
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const;
+const LISTENERS = ['public', 'sandbox', 'internal', 'metrics', 'daemon'] as const;
+
+/** Of the HTTP listeners of the control plane. */
+export const HTTP_METRICS = {
+  httpRequestsTotal: counter('http_requests_total', 'Answered requests by listener, route, method and status; a route is its operationId.', {
+    listener: LISTENERS,
+    route: OPERATION,
+    method: METHODS,
+    code: HTTP_CODE,
+  }),
+  httpRequestDurationSeconds: histogram(
+    'http_request_duration_seconds',
+    'Time until the answer was sent; of a stream, its whole life.',
+    { listener: LISTENERS, route: OPERATION },
+    [0.001, ...FAST_SECONDS],
+  ),
+  authTotal: counter('auth_total', 'Callers that were looked up, by result: ok or the error code.', {
+    result: /^[a-z_]{1,40}$/,
+  }),
+  authzDeniedTotal: counter('authz_denied_total', 'Calls that were not allowed, by error code.', {
+    reason: /^[a-z_]{1,40}$/,
+  }),
+  unauthenticatedConnections: gauge('unauthenticated_connections', 'Open connections without a recognised caller.', {
+    listener: LISTENERS,
+  }),
+  dbPoolConnections: gauge('db_pool_connections', 'Connections to Postgres, and callers that wait for one.', {
+    state: ['active', 'idle', 'waiting'],
+  }),
+} as const;
+
 /** All metrics by the name that code uses. Another group is added here when a part needs it. */
 export const METRICS = {
   ...PROCESS_METRICS,
@@ -134,4 +167,5 @@ export const METRICS = {
   ...LEADER_METRICS,
   ...QUEUE_METRICS,
   ...RECONCILE_METRICS,
+  ...HTTP_METRICS,
 } as const;
