@@ -61,7 +61,9 @@ function emit(schema: z.ZodType, target: 'openapi-3.0' | 'draft-2020-12'): Emitt
   return z.toJSONSchema(schema, {
     target,
     io: 'input',
-    override: ({ zodSchema, path }) => refuseUntranslatable(zodSchema, path.join('.')),
+    override: ({ zodSchema, path }) => {
+      if (target === 'openapi-3.0') refuseUntranslatable(zodSchema, path.join('.'));
+    },
   }) as EmittedNode;
 }
 

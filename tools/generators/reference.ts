@@ -1,7 +1,11 @@
 // Reference documents that come from the schemas: JSON Schemas for editors, error codes, conditions and reasons.
+import type { z } from 'zod';
 import { editorSchemaOf } from '#schema/crd.ts';
+import { AgentFrontmatterSchema } from '#schema/manifest/agent-file.ts';
+import { ManifestSchema } from '#schema/manifest/manifest.ts';
 import { PROBLEMS } from '#schema/problem.ts';
 import { PROJECT_CONDITIONS, SESSION_CONDITIONS } from '#schema/resources/conditions.ts';
+import { strictJsonSchema } from '#schema/structural.ts';
 import { KINDS } from './crds.ts';
 import { type GeneratedFile, jsonText } from './generated-file.ts';
 
@@ -45,12 +49,21 @@ function conditionsDocument(): string {
   return `${NOTE}\n\n# Conditions\n\n${intro}\n\n${project}\n${session}`;
 }
 
+function draftText(title: string, schema: z.ZodType): string {
+  return jsonText({ $schema: 'https://json-schema.org/draft/2020-12/schema', title, ...strictJsonSchema(schema) });
+}
+
 /** `docs/reference/<kind>.schema.json`, `errors.md` and `conditions.md`. */
 export const referenceFiles: readonly GeneratedFile[] = [
   ...KINDS.map((kind) => ({
     path: `docs/reference/${kind.kind.toLowerCase()}.schema.json`,
     text: () => jsonText(editorSchemaOf(kind)),
   })),
+  { path: 'docs/reference/manifest.schema.json', text: () => draftText('beeuni.yaml', ManifestSchema) },
+  {
+    path: 'docs/reference/agent-file.schema.json',
+    text: () => draftText('Frontmatter of an agent file', AgentFrontmatterSchema),
+  },
   { path: 'docs/reference/errors.md', text: errorsDocument },
   { path: 'docs/reference/conditions.md', text: conditionsDocument },
 ];
