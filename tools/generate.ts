@@ -4,11 +4,17 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { crdFiles } from './generators/crds.ts';
 import type { GeneratedFile } from './generators/generated-file.ts';
+import { openApiFiles } from './generators/openapi.ts';
 import { policyFiles } from './generators/policy.ts';
 import { referenceFiles } from './generators/reference.ts';
 
 /** Every generated file of the tree. */
-export const GENERATED_FILES: readonly GeneratedFile[] = [...crdFiles, ...policyFiles, ...referenceFiles];
+export const GENERATED_FILES: readonly GeneratedFile[] = [
+  ...crdFiles,
+  ...policyFiles,
+  ...referenceFiles,
+  ...openApiFiles,
+];
 
 /** The root of the repository. */
 export const ROOT = join(import.meta.dirname, '..');

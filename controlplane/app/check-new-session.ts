@@ -1,0 +1,79 @@
+// What the REST API checks of a new session before the API server does: names that the caller can mend at once.
+// Nothing here is needed for a session that kubectl made; the operator says the same in a condition. Source: 20-control-plane §12.
+import { ForbiddenError, InvalidError, NotFoundError } from '#base/errors.ts';
+import type { Project } from '#schema/resources/project.ts';
+import type { ModelVerdict } from '#schema/rest/workspace.ts';
+
+/** What the check needs. Errors of `judgeModel`: UnavailableError `registry_unavailable`. */
+export type CheckNewSessionPorts = Readonly<{
+  fetchProject: (namespace: string, name: string) => Promise<Project | undefined>;
+  judgeModel: (name: string) => Promise<ModelVerdict | undefined>;
+}>;
+
+/**
+ * Resolves for a spec that may be sent on. Errors: NotFoundError `project_not_found`, InvalidError `unknown_model`,
+ * `model_disabled`, `provider_disabled`, `unknown_agent`, ForbiddenError `model_not_allowed`.
+ */
+export type CheckNewSession = (namespace: string, spec: Readonly<Record<string, unknown>>) => Promise<void>;
+
+const textAt = (value: unknown, key: string): string | undefined => {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const found = (value as Readonly<Record<string, unknown>>)[key];
+  return typeof found === 'string' ? found : undefined;
+};
+
+/** Whether a project allows a model: no list allows all; entries are exact or `provider/*`. */
+export const isModelAllowed = (project: Project, name: string): boolean => {
+  const allowed = project.spec.models?.allowed;
+  if (allowed === undefined) return true;
+  return allowed.some((entry) => entry === name || (entry.endsWith('/*') && name.startsWith(entry.slice(0, -1))));
+};
+
+/** Refuses a model that nobody could use, or that the project does not allow. */
+export const checkModelOf = async (
+  project: Project,
+  model: string,
+  judgeModel: CheckNewSessionPorts['judgeModel'],
+): Promise<void> => {
+  const verdict = await judgeModel(model);
+  if (verdict !== undefined && !verdict.valid && verdict.code !== null) {
+    throw new InvalidError(verdict.code, verdict.message ?? `the model ${model} cannot be used`, {
+      details: { suggestions: verdict.suggestions },
+    });
+  }
+  if (!isModelAllowed(project, model)) {
+    const allowed = (project.spec.models?.allowed ?? []).slice(0, 8).join(', ');
+    throw new ForbiddenError(
+      'model_not_allowed',
+      `project ${project.metadata.name} does not allow the model ${model}; it allows ${allowed || 'none'}`,
+    );
+  }
+};
+
+/** Refuses an agent that the last valid manifest does not declare; passes while none was read. */
+export const checkAgentOf = (project: Project, agent: string): void => {
+  const agents = project.status?.manifest?.agents;
+  if (agents === undefined || agents.includes(agent)) return;
+  throw new InvalidError(
+    'unknown_agent',
+    `project ${project.metadata.name} declares no enabled agent ${agent}; it declares ${agents.slice(0, 8).join(', ') || 'none'}`,
+  );
+};
+
+/** The check over its ports. */
+export const makeCheckNewSession =
+  ({ fetchProject, judgeModel }: CheckNewSessionPorts): CheckNewSession =>
+  async (namespace, spec) => {
+    const name = textAt(spec['projectRef'], 'name');
+    if (name === undefined) {
+      throw new InvalidError('invalid_request', 'body.spec.projectRef.name is required: the project of the session');
+    }
+    const project = await fetchProject(namespace, name);
+    if (project === undefined) {
+      throw new NotFoundError('project_not_found', `there is no project ${name} in namespace ${namespace}`);
+    }
+    const agent = textAt(spec, 'agent');
+    if (agent !== undefined) checkAgentOf(project, agent);
+    const model = textAt(spec, 'model');
+    if (model !== undefined) await checkModelOf(project, model, judgeModel);
+  };

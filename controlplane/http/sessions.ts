@@ -1,0 +1,108 @@
+// Handlers of sessions: declared state goes to the custom resource, one field at a time. Must not know Kubernetes clients.
+// Source: 20-control-plane §3, K25.
+import { NotFoundError, UnavailableError } from '#base/errors.ts';
+import type { Session } from '#schema/resources/session.ts';
+import type {
+  createSessionRoute,
+  deleteSessionRoute,
+  getSessionRoute,
+  listSessionsRoute,
+  restartSessionRoute,
+  sessionHealthRoute,
+  startSessionRoute,
+  suspendSessionRoute,
+} from '#schema/rest/sessions.ts';
+import type { HealthDocument } from '#schema/wire/health.ts';
+import type { CheckNewSession } from '../app/check-new-session.ts';
+import { afterKey, pageFrom } from '../app/page.ts';
+import { sessionViewOf } from '../app/resource-views.ts';
+import { type Fetch, requireSession } from './find-objects.ts';
+import type { Handler } from './handler.ts';
+
+/** The newest report of a daemon. `silent`: it missed its next reports. */
+export type HealthReport = Readonly<{ health: HealthDocument; reportedAt: string; silent: boolean }>;
+
+type Spec = Readonly<Record<string, unknown>>;
+
+/** What the handlers need. */
+export type SessionPorts = Readonly<{
+  fetchSession: Fetch<Session>;
+  listSessions: (namespace: string) => readonly Session[];
+  checkNewSession: CheckNewSession;
+  createSession: (namespace: string, name: string, spec: Spec) => Promise<Session>;
+  patchSession: (session: Session, spec: Spec) => Promise<Session>;
+  deleteSession: (session: Session) => Promise<boolean>;
+  /** Wishes for a start of a session that sleeps. */
+  wakeSession: (session: Session) => Promise<void>;
+  readHealth: (sessionUid: string) => Promise<HealthReport | undefined>;
+  /** A new value for `restartToken`. */
+  newToken: () => string;
+}>;
+
+/** The handlers, one per route of schema/rest/sessions.ts. */
+export type SessionHandlers = Readonly<{
+  listSessions: Handler<typeof listSessionsRoute>;
+  createSession: Handler<typeof createSessionRoute>;
+  getSession: Handler<typeof getSessionRoute>;
+  deleteSession: Handler<typeof deleteSessionRoute>;
+  startSession: Handler<typeof startSessionRoute>;
+  suspendSession: Handler<typeof suspendSessionRoute>;
+  restartSession: Handler<typeof restartSessionRoute>;
+  getSessionHealth: Handler<typeof sessionHealthRoute>;
+}>;
+
+const keyOf = (session: Session): string => session.metadata.name;
+
+/** Makes the handlers. */
+export const makeSessionHandlers = (ports: SessionPorts): SessionHandlers => {
+  const found = requireSession(ports.fetchSession);
+  const { patchSession } = ports;
+  return {
+    listSessions: async ({ params, query }) => {
+      const after = afterKey(query);
+      const sessions = ports
+        .listSessions(params.namespace)
+        .filter((session) => query.project === undefined || session.spec.projectRef.name === query.project)
+        .filter((session) => keyOf(session) > after)
+        .slice(0, query.limit + 1);
+      const page = pageFrom(sessions, query.limit, keyOf);
+      return { status: 200, body: { items: page.items.map(sessionViewOf), cursor: page.cursor } };
+    },
+    createSession: async ({ params, body }) => {
+      await ports.checkNewSession(params.namespace, body.spec);
+      const session = await ports.createSession(params.namespace, body.name, body.spec);
+      return { status: 201, body: sessionViewOf(session) };
+    },
+    getSession: async ({ params }) => ({ status: 200, body: sessionViewOf(await found(params)) }),
+    deleteSession: async ({ params }) => {
+      const session = await found(params);
+      const { uid, name, namespace } = session.metadata;
+      if (!(await ports.deleteSession(session))) {
+        throw new NotFoundError('session_not_found', `there is no session ${name} in namespace ${namespace}`);
+      }
+      return { status: 202, body: { uid } };
+    },
+    startSession: async ({ params }) => {
+      const session = await found(params);
+      const running = await patchSession(session, { operatingMode: 'Running' });
+      await ports.wakeSession(running);
+      return { status: 202, body: sessionViewOf(running) };
+    },
+    suspendSession: async ({ params }) => ({
+      status: 202,
+      body: sessionViewOf(await patchSession(await found(params), { operatingMode: 'Suspended' })),
+    }),
+    restartSession: async ({ params }) => ({
+      status: 202,
+      body: sessionViewOf(await patchSession(await found(params), { restartToken: ports.newToken() })),
+    }),
+    getSessionHealth: async ({ params }) => {
+      const session = await found(params);
+      const report = await ports.readHealth(session.metadata.uid);
+      if (report !== undefined) return { status: 200, body: report };
+      throw new UnavailableError('sandbox_unreachable', `the sandbox of session ${params.name} has not reported yet`, {
+        retryAfterMs: 5_000,
+      });
+    },
+  };
+};

@@ -1,0 +1,51 @@
+// Handlers about the process itself. Must not know what it is made of.
+import type { Guard as BaseGuard } from '#base/http/mount.ts';
+import { answer, mount } from '#base/http/mount.ts';
+import type { OpenApiDocument } from '#base/http/openapi.ts';
+import { mountRaw } from '#base/http/raw-route.ts';
+import type { HttpServer } from '#base/http/server.ts';
+import { healthzRoute, metricsRoute, openApiRoute, readyzRoute } from '#schema/rest/system.ts';
+import type { Caller } from '../app/caller.ts';
+
+/** What the metrics listener shows. `waitingFor` is empty when the process can serve. */
+export type SystemPorts = Readonly<{
+  waitingFor: () => readonly string[] | Promise<readonly string[]>;
+  metricsPage: Readonly<{ contentType: string; render: () => Promise<string> }>;
+}>;
+
+const open: BaseGuard<Caller> = {
+  authenticate: async () => ({ kind: 'anyone' }),
+  authorize: async () => {},
+};
+
+/** Serves /healthz, /readyz and /metrics. */
+export const mountSystem = (server: HttpServer, ports: SystemPorts): void => {
+  mount(server, healthzRoute, async () => answer(200, { status: 'ok' } as const), open);
+  mount(
+    server,
+    readyzRoute,
+    async () => {
+      const waitingFor = [...(await ports.waitingFor())];
+      const ready = waitingFor.length === 0;
+      return answer(ready ? 200 : 503, { ready, waitingFor });
+    },
+    open,
+  );
+  mountRaw(
+    server,
+    {
+      route: metricsRoute,
+      handler: async ({ response }) => {
+        const page = await ports.metricsPage.render();
+        response.writeHead(200, { 'content-type': ports.metricsPage.contentType });
+        response.end(page);
+      },
+    },
+    open,
+  );
+};
+
+/** Serves /openapi.json. */
+export const mountApiDocument = (server: HttpServer, document: OpenApiDocument): void => {
+  mount(server, openApiRoute, async () => answer(200, { ...document }), open);
+};
