@@ -5,6 +5,8 @@
 # The secrets are optional: an npm configuration and a bundle of certificate authorities for networks that need them.
 ARG BASE=debian:bookworm-slim
 ARG BUILDER=node:24-bookworm-slim
+# The last stage holds nothing but sources, on what all other stages have made.
+ARG DEPENDENCIES=dependencies
 
 FROM ${BUILDER} AS packages
 WORKDIR /build
@@ -18,13 +20,15 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc --mount=type=secret,id=auth
  && find node_modules -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' | xargs rm -f \
  && chmod -R a+rX,go-w node_modules
 
-FROM ${BASE}
+FROM ${BASE} AS dependencies
 RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates git tini \
  && rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/* \
  && groupadd --gid 1000 beeuni && useradd --uid 1000 --gid 1000 --home-dir /home/beeuni --create-home --shell /usr/sbin/nologin beeuni
 COPY --from=packages /usr/local/bin/node /usr/local/bin/node
 COPY --from=packages /build/node_modules /opt/beeuni/node_modules
+
+FROM ${DEPENDENCIES}
 WORKDIR /opt/beeuni
 COPY package.json ./
 COPY schema ./schema

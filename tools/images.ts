@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Builds the two images of the product when their inputs have changed. `node tools/images.ts --help`.
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs';
+import { existsSync, readFileSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { cacheDir } from '#test/cluster/cache-dir.ts';
@@ -8,10 +8,13 @@ import { withLock } from '#test/cluster/lock.ts';
 import { findEngine } from './images/engine.ts';
 import { inputHash } from './images/inputs.ts';
 import { npmSecrets } from './images/npm-secrets.ts';
+import { removeOldOutputs } from './images/outputs.ts';
 
-/** A built image: its name with tag, and its docker archive. Equal inputs give an equal name. */
+/** A built image. Equal inputs give an equal name. */
 export interface BuiltImage {
+  /** Name with tag, `localhost/<name>:<12 hex digits>`. */
   readonly image: string;
+  /** What `importImage` of the test cluster takes: a docker archive, or a folder with an OCI layout. A Docker engine has the image as well. */
   readonly archive: string;
 }
 
@@ -22,11 +25,11 @@ export interface BuiltImages {
 }
 
 const root = join(import.meta.dirname, '..');
-const archivesKept = 2;
 const recipes = {
   control: { repository: 'localhost/beeuni', dockerfile: 'Dockerfile' },
   sandbox: { repository: 'localhost/beeuni-sandbox', dockerfile: 'sandbox-image/Dockerfile' },
 } as const;
+type Recipe = (typeof recipes)[keyof typeof recipes];
 
 /** Both images, built first where their inputs have changed since. From nothing about 3 minutes on 2 cores, else at once. */
 export async function ensureImages(log: (line: string) => void): Promise<BuiltImages> {
@@ -42,47 +45,30 @@ export async function ensureImages(log: (line: string) => void): Promise<BuiltIm
   );
 }
 
-async function ensureImage(
-  recipe: (typeof recipes)[keyof typeof recipes],
-  log: (line: string) => void,
-): Promise<BuiltImage> {
+async function ensureImage(recipe: Recipe, log: (line: string) => void): Promise<BuiltImage> {
   const engine = await findEngine();
   const dockerfilePath = join(root, recipe.dockerfile);
-  const tag = inputHash(root, readFileSync(dockerfilePath, 'utf8'), engine.salt).slice(0, 12);
-  const image = `${recipe.repository}:${tag}`;
+  const dockerfile = readFileSync(dockerfilePath, 'utf8');
+  const hash = inputHash(root, dockerfile, engine.salt).slice(0, 12);
+  const image = `${recipe.repository}:${hash}`;
   const prefix = `${recipe.repository.replace('localhost/', '')}-`;
-  const archive = join(cacheDir('images'), `${prefix}${tag}.tar`);
+  const output = join(cacheDir('images'), `${prefix}${hash}`);
+  const archive = `${output}${engine.ending}`;
   if (existsSync(archive)) {
     const now = new Date();
-    utimesSync(archive, now, now);
+    utimesSync(archive, now, now); // The oldest by use are removed first.
     return { image, archive };
   }
   const startedAt = performance.now();
   const secrets = await npmSecrets();
-  const unfinished = `${archive}.new`;
   try {
-    await engine.build(
-      { context: root, dockerfilePath, tag: image, archivePath: unfinished, secretArgs: secrets.args },
-      log,
-    );
-    renameSync(unfinished, archive);
+    await engine.build({ context: root, dockerfile, dockerfilePath, image, output, secretArgs: secrets.args }, log);
   } finally {
     secrets.remove();
-    rmSync(unfinished, { force: true });
   }
-  removeOldArchives(prefix);
+  removeOldOutputs(prefix);
   log(`${image}: built in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
   return { image, archive };
-}
-
-/** Keeps the newest archives of one image, by time of last use. */
-function removeOldArchives(prefix: string): void {
-  const dir = cacheDir('images');
-  const archives = readdirSync(dir)
-    .filter((file) => file.startsWith(prefix) && /^[0-9a-f]{12}\.tar$/.test(file.slice(prefix.length)))
-    .map((file) => ({ path: join(dir, file), usedMs: statSync(join(dir, file)).mtimeMs }))
-    .sort((a, b) => b.usedMs - a.usedMs);
-  for (const archive of archives.slice(archivesKept)) rmSync(archive.path);
 }
 
 if (import.meta.main) {

@@ -27,7 +27,7 @@ usage: node test/cluster/cluster.ts <command> [--name NAME] [--json]
     --keep-images      but keep its images, for a quick next start
   status             tell whether it runs; exit code 3 when it does not
   kubeconfig         print the path of its kubeconfig file
-  import ARCHIVE     make the image of a docker archive known to the node
+  import ARCHIVE     make the image of a docker archive or OCI layout folder known to the node
   exec -- CMD ...    run a program inside the node, for example: exec -- ctr -n k8s.io images list
 
   --name NAME        one of several clusters (default: ${defaultName})

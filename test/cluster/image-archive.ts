@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, statSync } from 'node:fs';
 import { z } from 'zod';
-import { readTarFiles, tarEnd, tarHeader, tarPadding } from './tar.ts';
+import { tarEnd, tarEntries, tarHeader, tarPadding } from './tar.ts';
 
 /** Id and names of an image. `id` is the digest of its configuration, `sha256:<64 hex digits>`; container runtimes call it the image id. */
 export interface ImageIdentity {
@@ -14,9 +14,9 @@ const manifestSchema = z.tuple([z.object({ Config: z.string(), RepoTags: z.array
 
 /** Identity of the one image in a docker archive. Throws when the file is none, or holds several. */
 export function readImageIdentity(archivePath: string): ImageIdentity {
-  const manifest = readTarFiles(archivePath, ['manifest.json']).get('manifest.json');
+  const manifest = tarEntries(archivePath).get('manifest.json');
   if (!manifest) throw new Error(`${archivePath} has no manifest.json: it is not a docker archive`);
-  const [image] = manifestSchema.parse(JSON.parse(manifest.toString()));
+  const [image] = manifestSchema.parse(JSON.parse(manifest.read().toString()));
   // Older writers name the file `<hex>.json`, newer ones `blobs/sha256/<hex>`.
   const hex = /([0-9a-f]{64})(\.json)?$/.exec(image.Config)?.[1];
   if (!hex) throw new Error(`${archivePath}: cannot tell the image id from ${image.Config}`);

@@ -117,7 +117,7 @@ export async function attachInNode(name: string, argv: readonly string[]): Promi
   return await new Promise((resolve, reject) => child.on('error', reject).on('close', (code) => resolve(code ?? 1)));
 }
 
-/** Makes a docker archive's image known to the node; does nothing when the node has the same image under the same names. */
+/** Makes the image of a docker archive or OCI layout folder known to the node; does nothing when the node has the same image under the same names. */
 export async function importImage(
   name: string,
   archivePath: string,

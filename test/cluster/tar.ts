@@ -1,5 +1,6 @@
 // The little of the tar format that container images need: write regular files, list entries. Knows nothing of images.
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, createReadStream, createWriteStream, fstatSync, openSync, readSync } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
 
 const blockBytes = 512;
 
@@ -32,28 +33,52 @@ export function tarPadding(sizeBytes: number): Buffer {
 /** The two empty blocks that end an archive. */
 export const tarEnd = Buffer.alloc(2 * blockBytes);
 
-/** Content of the named small files of an uncompressed archive, read without the large ones between. Names that are missing are missing in the map. */
-export function readTarFiles(archivePath: string, names: readonly string[]): Map<string, Buffer> {
+/** One file inside an archive on disk. */
+export interface TarEntry {
+  readonly sizeBytes: number;
+  read(): Buffer;
+  copyTo(path: string): Promise<void>;
+}
+
+/** Regular files of an uncompressed archive by name, found by hopping from header to header. Throws when it is no such archive. */
+export function tarEntries(archivePath: string): Map<string, TarEntry> {
   const file = openSync(archivePath, 'r');
   try {
-    const found = new Map<string, Buffer>();
+    const entries = new Map<string, TarEntry>();
     const endBytes = fstatSync(file).size;
     const header = Buffer.alloc(blockBytes);
-    for (let at = 0; at + blockBytes <= endBytes && found.size < names.length; ) {
+    for (let at = 0; at + blockBytes <= endBytes; ) {
       readSync(file, header, 0, blockBytes, at);
       if (header[0] === 0) break;
       const name = header.toString('utf8', 0, 100).replace(/\0.*$/s, '');
       const sizeBytes = Number.parseInt(header.toString('latin1', 124, 136), 8);
       if (!Number.isSafeInteger(sizeBytes)) throw new Error(`${archivePath} is not a plain tar archive`);
-      if (names.includes(name)) {
-        const content = Buffer.alloc(sizeBytes);
-        readSync(file, content, 0, sizeBytes, at + blockBytes);
-        found.set(name, content);
-      }
-      at += blockBytes + Math.ceil(sizeBytes / blockBytes) * blockBytes;
+      const start = at + blockBytes;
+      // Type 0, or nothing in very old archives, is a regular file.
+      if (header[156] === 0x30 || header[156] === 0) entries.set(name, entryOf(archivePath, start, sizeBytes));
+      at = start + Math.ceil(sizeBytes / blockBytes) * blockBytes;
     }
-    return found;
+    return entries;
   } finally {
     closeSync(file);
   }
+}
+
+function entryOf(archivePath: string, start: number, sizeBytes: number): TarEntry {
+  return {
+    sizeBytes,
+    read() {
+      const file = openSync(archivePath, 'r');
+      try {
+        const content = Buffer.alloc(sizeBytes);
+        readSync(file, content, 0, sizeBytes, start);
+        return content;
+      } finally {
+        closeSync(file);
+      }
+    },
+    async copyTo(path) {
+      await pipeline(createReadStream(archivePath, { start, end: start + sizeBytes - 1 }), createWriteStream(path));
+    },
+  };
 }
