@@ -53,7 +53,7 @@ install_packages "$root"
 [ "$need" = packages ] && exit 0
 
 # The harness programs, by the lock file of the sandbox image.
-install_packages "$root/sandbox-image"
+install_packages "$root/sandbox-image/programs"
 [ "$need" = harness ] && exit 0
 
 # Debian packages for the one-node cluster and the image builds.
