@@ -7,12 +7,14 @@ import type { GeneratedFile } from './generators/generated-file.ts';
 import { openApiFiles } from './generators/openapi.ts';
 import { policyFiles } from './generators/policy.ts';
 import { referenceFiles } from './generators/reference.ts';
+import { valuesFiles } from './generators/values.ts';
 
 /** Every generated file of the tree. */
 export const GENERATED_FILES: readonly GeneratedFile[] = [
   ...crdFiles,
   ...policyFiles,
   ...referenceFiles,
+  ...valuesFiles,
   ...openApiFiles,
 ];
 

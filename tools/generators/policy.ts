@@ -3,13 +3,14 @@ import { type GuardTerms, guardObjects } from '#schema/resources/policy.ts';
 import { GENERATED_YAML_NOTE, type GeneratedFile } from './generated-file.ts';
 import { blockYamlText } from './yaml-text.ts';
 
-const ACCOUNT = 'system:serviceaccount:{{ .Release.Namespace }}:{{ .Release.Name }}';
+const account = (which: string) =>
+  `system:serviceaccount:{{ .Release.Namespace }}:{{ include "beeuni.${which}ServiceAccount" . }}`;
 
 /** Each term is a Helm expression. The lists become CEL literals: JSON is valid CEL. */
 const HELM_TERMS: GuardTerms = {
   policyName: '{{ .Release.Name }}-guard',
-  operatorUser: `${ACCOUNT}-operator`,
-  controlPlaneUser: `${ACCOUNT}-control-plane`,
+  operatorUser: account('operator'),
+  controlPlaneUser: account('controlPlane'),
   allowedPrefixes: '{{ .Values.sandbox.imagePolicy.allowedPrefixes | toJson }}',
   requireDigest: '{{ .Values.sandbox.imagePolicy.requireDigest }}',
 };
