@@ -1,0 +1,101 @@
+// Handlers of prompts and of the running turn. Must not know the inbox. Source: 20-control-plane §3, §9, §12.
+import { ConflictError } from '#base/errors.ts';
+import type { Project } from '#schema/resources/project.ts';
+import type { Session } from '#schema/resources/session.ts';
+import type {
+  abortRoute,
+  createPromptRoute,
+  deletePromptRoute,
+  getPromptRoute,
+  listPromptsRoute,
+  PromptView,
+} from '#schema/rest/prompts.ts';
+import type { ModelVerdict } from '#schema/rest/workspace.ts';
+import { checkAgentOf, checkModelOf } from '../app/check-new-session.ts';
+import type { Page, PageRequest } from '../app/page.ts';
+import { type Fetch, requireSession } from './find-objects.ts';
+import type { Handler } from './handler.ts';
+
+/** A prompt as a client sends it. */
+export type PromptInput = Readonly<{
+  messageId: string | undefined;
+  delivery: 'queue' | 'interrupt';
+  parts: readonly Readonly<{ type: 'text'; text: string }>[];
+  agent: string | undefined;
+  model: string | undefined;
+}>;
+
+/** What the handlers need. */
+export type PromptPorts = Readonly<{
+  fetchSession: Fetch<Session>;
+  fetchProject: Fetch<Project>;
+  /** The verdict on a model name. Errors: UnavailableError `registry_unavailable`. */
+  judgeModel: (name: string) => Promise<ModelVerdict | undefined>;
+  /** Stores a prompt and nudges; the stored one for a repeated message id, with `deduplicated`. */
+  sendPrompt: (session: Session, prompt: PromptInput) => Promise<PromptView>;
+  listPrompts: (session: Session, page: PageRequest) => Promise<Page<PromptView>>;
+  /** Errors: NotFoundError `prompt_not_found`. */
+  getPrompt: (session: Session, id: string) => Promise<PromptView>;
+  /** Errors: NotFoundError `prompt_not_found`, ConflictError `prompt_started`. */
+  withdrawPrompt: (session: Session, id: string) => Promise<void>;
+  /** Ends the running turn; gives back its id. Errors: ConflictError `no_active_turn`. */
+  abortTurn: (session: Session) => Promise<string>;
+}>;
+
+/** The handlers, one per route of schema/rest/prompts.ts that is no stream. */
+export type PromptHandlers = Readonly<{
+  createPrompt: Handler<typeof createPromptRoute>;
+  listPrompts: Handler<typeof listPromptsRoute>;
+  getPrompt: Handler<typeof getPromptRoute>;
+  deletePrompt: Handler<typeof deletePromptRoute>;
+  abortSessionTurn: Handler<typeof abortRoute>;
+}>;
+
+/** Refuses a prompt that no turn will ever run. Source: 20-control-plane §12. */
+export const checkTakesPrompts = ({ metadata, status }: Session): void => {
+  const { name } = metadata;
+  if (metadata.deletionTimestamp !== undefined) {
+    throw new ConflictError('session_failed', `session ${name} is being deleted`);
+  }
+  const phase = status?.phase;
+  if (phase === 'Failed') {
+    const cause = status?.failure?.message ?? 'its failure is in status.failure';
+    throw new ConflictError('session_failed', `session ${name} has failed: ${cause}; restart it first`);
+  }
+  if (phase === 'Succeeded' || phase === 'Expired') {
+    throw new ConflictError('session_failed', `session ${name} is finished (${phase}); create another one`);
+  }
+};
+
+/** Makes the handlers. */
+export const makePromptHandlers = (ports: PromptPorts): PromptHandlers => {
+  const found = requireSession(ports.fetchSession);
+  return {
+    createPrompt: async ({ params, body }) => {
+      const session = await found(params);
+      checkTakesPrompts(session);
+      if (body.agent !== undefined || body.model !== undefined) {
+        const project = await ports.fetchProject(params.namespace, session.spec.projectRef.name);
+        if (project !== undefined && body.agent !== undefined) checkAgentOf(project, body.agent);
+        if (project !== undefined && body.model !== undefined)
+          await checkModelOf(project, body.model, ports.judgeModel);
+      }
+      const { messageId, delivery, parts, agent, model } = body;
+      const view = await ports.sendPrompt(session, { messageId, delivery, parts, agent, model });
+      return { status: view.deduplicated ? 200 : 202, body: view };
+    },
+    listPrompts: async ({ params, query }) => {
+      const page = await ports.listPrompts(await found(params), query);
+      return { status: 200, body: { items: [...page.items], cursor: page.cursor } };
+    },
+    getPrompt: async ({ params }) => ({ status: 200, body: await ports.getPrompt(await found(params), params.id) }),
+    deletePrompt: async ({ params }) => {
+      await ports.withdrawPrompt(await found(params), params.id);
+      return { status: 204, body: null };
+    },
+    abortSessionTurn: async ({ params }) => ({
+      status: 202,
+      body: { turnId: await ports.abortTurn(await found(params)) },
+    }),
+  };
+};

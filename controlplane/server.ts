@@ -1,0 +1,139 @@
+// Builds the four servers of the control plane from handlers and one guard; it opens no port.
+// Must not know what handlers do. Source: 20-control-plane §1.
+import type { Clock } from '#base/clock.ts';
+import { mount, mountNdjson, mountSse } from '#base/http/mount.ts';
+import { createHttpServer, type HttpServer, type RequestRecord } from '#base/http/server.ts';
+import type { Logger } from '#base/log.ts';
+import type { Listener } from '#schema/define-route.ts';
+import * as projectRoutes from '#schema/rest/projects.ts';
+import * as promptRoutes from '#schema/rest/prompts.ts';
+import * as sessionRoutes from '#schema/rest/sessions.ts';
+import * as workspaceRoutes from '#schema/rest/workspace.ts';
+import { claimRoute } from '#schema/wire/claim.ts';
+import { healthReportRoute } from '#schema/wire/health.ts';
+import * as syncRoutes from '#schema/wire/sync.ts';
+import { appendEventsRoute, byeRoute, nextTurnRoute } from '#schema/wire/turns.ts';
+import { apiDocument } from './http/api-document.ts';
+import { type GatewayHandlers, mountGateway } from './http/gateway.ts';
+import type { Guard, Handler, NdjsonHandler, SseHandler } from './http/handler.ts';
+import type { ModelHandlers } from './http/models.ts';
+import type { ProjectHandlers } from './http/projects.ts';
+import type { PromptHandlers } from './http/prompts.ts';
+import type { ProviderHandlers } from './http/providers.ts';
+import type { SessionHandlers } from './http/sessions.ts';
+import { mountApiDocument, mountSystem, type SystemPorts } from './http/system.ts';
+
+/** Handlers of the sandbox listener, by operationId; gateway and git are mounted by themselves. */
+export type SandboxHandlers = Readonly<{
+  claim: Handler<typeof claimRoute>;
+  reportHealth: Handler<typeof healthReportRoute>;
+  takeNextTurn: Handler<typeof nextTurnRoute>;
+  appendEvents: Handler<typeof appendEventsRoute>;
+  bye: Handler<typeof byeRoute>;
+}>;
+
+/** Handlers of the internal listener, by operationId. */
+export type InternalHandlers = Readonly<{
+  syncProject: Handler<typeof syncRoutes.syncProjectRoute>;
+  streamFacts: NdjsonHandler<typeof syncRoutes.factsRoute>;
+  stopSession: Handler<typeof syncRoutes.stopSessionRoute>;
+  closeSession: Handler<typeof syncRoutes.closeSessionRoute>;
+  podGone: Handler<typeof syncRoutes.podGoneRoute>;
+  closeProject: Handler<typeof syncRoutes.closeProjectRoute>;
+  secretChanged: Handler<typeof syncRoutes.secretChangedRoute>;
+}>;
+
+/** Handlers of the public listener, by operationId. */
+export type PublicHandlers = ProjectHandlers &
+  SessionHandlers &
+  PromptHandlers &
+  ProviderHandlers &
+  ModelHandlers &
+  Readonly<{ streamEvents: SseHandler<typeof promptRoutes.streamEventsRoute> }>;
+
+/** What the servers are built from. `mountGit` serves the git proxy. */
+export type ServerPorts = Readonly<{
+  log: Logger;
+  clock: Clock;
+  version: string;
+  guard: Guard;
+  public: PublicHandlers;
+  sandbox: SandboxHandlers;
+  internal: InternalHandlers;
+  gateway: GatewayHandlers;
+  mountGit: (server: HttpServer, guard: Guard) => void;
+  system: SystemPorts;
+  observe: (record: RequestRecord) => void;
+}>;
+
+/** One server for each listener. */
+export type ControlPlaneServers = Readonly<Record<Exclude<Listener, 'daemon'>, HttpServer>>;
+
+const mountPublic = (server: HttpServer, handlers: PublicHandlers, guard: Guard): void => {
+  mount(server, projectRoutes.listProjectsRoute, handlers.listProjects, guard);
+  mount(server, projectRoutes.getProjectRoute, handlers.getProject, guard);
+  mount(server, projectRoutes.getManifestRoute, handlers.getManifest, guard);
+  mount(server, projectRoutes.getProjectHarnessRoute, handlers.getProjectHarness, guard);
+  mount(server, projectRoutes.syncNowRoute, handlers.syncProjectNow, guard);
+  mount(server, projectRoutes.validateManifestRoute, handlers.validateManifest, guard);
+  mount(server, sessionRoutes.listSessionsRoute, handlers.listSessions, guard);
+  mount(server, sessionRoutes.createSessionRoute, handlers.createSession, guard);
+  mount(server, sessionRoutes.getSessionRoute, handlers.getSession, guard);
+  mount(server, sessionRoutes.deleteSessionRoute, handlers.deleteSession, guard);
+  mount(server, sessionRoutes.startSessionRoute, handlers.startSession, guard);
+  mount(server, sessionRoutes.suspendSessionRoute, handlers.suspendSession, guard);
+  mount(server, sessionRoutes.restartSessionRoute, handlers.restartSession, guard);
+  mount(server, sessionRoutes.sessionHealthRoute, handlers.getSessionHealth, guard);
+  mount(server, promptRoutes.createPromptRoute, handlers.createPrompt, guard);
+  mount(server, promptRoutes.listPromptsRoute, handlers.listPrompts, guard);
+  mount(server, promptRoutes.getPromptRoute, handlers.getPrompt, guard);
+  mount(server, promptRoutes.deletePromptRoute, handlers.deletePrompt, guard);
+  mount(server, promptRoutes.abortRoute, handlers.abortSessionTurn, guard);
+  mountSse(server, promptRoutes.streamEventsRoute, handlers.streamEvents, guard);
+  mount(server, workspaceRoutes.listProvidersRoute, handlers.listProviders, guard);
+  mount(server, workspaceRoutes.createProviderRoute, handlers.createProvider, guard);
+  mount(server, workspaceRoutes.getProviderRoute, handlers.getProvider, guard);
+  mount(server, workspaceRoutes.putProviderRoute, handlers.putProvider, guard);
+  mount(server, workspaceRoutes.deleteProviderRoute, handlers.deleteProvider, guard);
+  mount(server, workspaceRoutes.checkProviderRoute, handlers.checkProvider, guard);
+  mount(server, workspaceRoutes.listModelsRoute, handlers.listModels, guard);
+  mount(server, workspaceRoutes.validateModelsRoute, handlers.validateModels, guard);
+};
+
+const mountSandbox = (server: HttpServer, handlers: SandboxHandlers, guard: Guard): void => {
+  mount(server, claimRoute, handlers.claim, guard);
+  mount(server, healthReportRoute, handlers.reportHealth, guard);
+  mount(server, nextTurnRoute, handlers.takeNextTurn, guard);
+  mount(server, appendEventsRoute, handlers.appendEvents, guard);
+  mount(server, byeRoute, handlers.bye, guard);
+};
+
+const mountInternal = (server: HttpServer, handlers: InternalHandlers, guard: Guard): void => {
+  mount(server, syncRoutes.syncProjectRoute, handlers.syncProject, guard);
+  mountNdjson(server, syncRoutes.factsRoute, handlers.streamFacts, guard);
+  mount(server, syncRoutes.stopSessionRoute, handlers.stopSession, guard);
+  mount(server, syncRoutes.closeSessionRoute, handlers.closeSession, guard);
+  mount(server, syncRoutes.podGoneRoute, handlers.podGone, guard);
+  mount(server, syncRoutes.closeProjectRoute, handlers.closeProject, guard);
+  mount(server, syncRoutes.secretChangedRoute, handlers.secretChanged, guard);
+};
+
+/** The servers with every route mounted; a new route of schema/ has to be added here, which a test checks. */
+export const buildServers = (ports: ServerPorts): ControlPlaneServers => {
+  const { log, clock, guard, observe } = ports;
+  const make = (listener: Listener): HttpServer => createHttpServer({ listener, log, clock, observe });
+  const servers = {
+    public: make('public'),
+    sandbox: make('sandbox'),
+    internal: make('internal'),
+    metrics: make('metrics'),
+  };
+  mountPublic(servers.public, ports.public, guard);
+  mountApiDocument(servers.public, apiDocument(ports.version));
+  mountSandbox(servers.sandbox, ports.sandbox, guard);
+  mountGateway(servers.sandbox, ports.gateway, guard);
+  ports.mountGit(servers.sandbox, guard);
+  mountInternal(servers.internal, ports.internal, guard);
+  mountSystem(servers.metrics, ports.system);
+  return servers;
+};
