@@ -1,5 +1,6 @@
 // What the rules of the control plane need from outside, as function types. Whoever fills them is wired in main.ts.
 // Must not know SQL, Kubernetes clients, git or HTTP.
+import type { TurnErrorCode, TurnOutcome } from '#schema/events/envelope.ts';
 import type { Project } from '#schema/resources/project.ts';
 import type { Session } from '#schema/resources/session.ts';
 import type { ClaimedModel, CompiledAgent } from '#schema/wire/claim.ts';
@@ -66,3 +67,23 @@ export type Unseal = (sealed: Buffer, context: string) => string;
 
 /** Random bytes from the system. */
 export type RandomBytes = (count: number) => Buffer;
+
+/** What is known when a turn ends. `attempt` counts the tries of its prompt, from 1. */
+export type EndedTurn = Readonly<{
+  outcome: TurnOutcome;
+  code: TurnErrorCode | null;
+  message: string | null;
+  abortAsked: boolean;
+  attempt: number;
+}>;
+
+/** What becomes of it. `requeue`: the prompt waits again, so this end is not final. */
+export type TurnVerdict = Readonly<{
+  requeue: boolean;
+  outcome: TurnOutcome;
+  code: TurnErrorCode | null;
+  message: string | null;
+}>;
+
+/** Decides about the end of a turn; pure. */
+export type DecideTurnEnd = (ended: EndedTurn) => TurnVerdict;

@@ -16,21 +16,17 @@ const codeOf = (error: unknown): string | undefined => {
   return typeof code === 'string' ? code : undefined;
 };
 
-/** SQLSTATE of an error of Postgres: five characters, or undefined. */
+/** SQLSTATE of an error of Postgres, or of the one that it was made from: five characters, or undefined. */
 export const sqlState = (error: unknown): string | undefined => {
-  const code = codeOf(error) ?? codeOf(error instanceof Error ? error.cause : undefined);
-  return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !SOCKET_CODE.test(code) ? code : undefined;
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const code = codeOf(at);
+    if (code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !SOCKET_CODE.test(code)) return code;
+  }
+  return undefined;
 };
 
-/** Whether a unique constraint was broken: by name if one is given. */
-export const isUniqueViolation = (error: unknown, constraint?: string): boolean => {
-  if (sqlState(error) !== '23505') return false;
-  const source = (codeOf(error) === '23505' ? error : (error as Error).cause) as { constraint?: string };
-  return constraint === undefined || source.constraint === constraint;
-};
-
-/** Whether the statement holds a value that the database cannot store. */
-export const isDataError = (error: unknown): boolean => sqlState(error)?.startsWith(DATA_CLASS) ?? false;
+/** Whether the statement itself is at fault: a value that cannot be stored, or a broken constraint. */
+export const isDataError = (error: unknown): boolean => /^2[23]/.test(sqlState(error) ?? '');
 
 /**
  * The error as one of ours: `database_unavailable` when waiting helps, `invalid_request` for a value that cannot be

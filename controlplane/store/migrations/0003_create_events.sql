@@ -25,3 +25,43 @@ create table event_blobs (
   data text not null,
   primary key (session_uid, seq)
 );
+
+-- Appends what continues its log exactly, in one round trip: moves the counters of each session, places its events
+-- behind the old head, tells every replica with few notifications. Gives back the new heads in the
+-- order of the sessions; 0 for one of another generation, a closed one, a gap or a resend, which stays untouched.
+-- A loop and not a join: planned once, every lookup is by key, and locks are taken in the order of the caller.
+create function append_continuations(
+  uids text[], generations integer[], first_ns integer[], last_ns integer[],
+  places integer[], session_uids text[], ns integer[], ids text[], types text[], thread_ids text[], turn_ids text[],
+  ats timestamptz[], hiddens boolean[], caused_bys text[], datas json[]
+) returns bigint[] language plpgsql as $$
+declare
+  heads bigint[] := array_fill(0::bigint, array[cardinality(generations)]);
+  head bigint;
+  log record;
+  told text := '';
+begin
+  for log in select * from unnest(uids, generations, first_ns, last_ns) with ordinality as c(uid, generation, first_n, last_n, place) loop
+    update sessions set head_seq = head_seq + (log.last_n - log.first_n + 1), acknowledged_n = log.last_n
+      where uid = log.uid and generation = log.generation and acknowledged_n = log.first_n - 1 and closed_at is null
+      returning head_seq into head;
+    if found then
+      heads[log.place] := head;
+      told := told || ' ' || log.uid || ':' || head;
+      if length(told) > 7000 then
+        perform pg_notify('beeuni_events', ltrim(told));
+        told := '';
+      end if;
+    end if;
+  end loop;
+  if told <> '' then
+    perform pg_notify('beeuni_events', ltrim(told));
+  end if;
+  insert into events (session_uid, seq, generation, n, id, type, thread_id, turn_id, at, hidden, caused_by, data)
+    select e.session_uid, heads[e.place] - (last_ns[e.place] - e.n), generations[e.place], e.n, e.id, e.type,
+      e.thread_id, e.turn_id, e.at, e.hidden, e.caused_by, e.data
+    from unnest(places, session_uids, ns, ids, types, thread_ids, turn_ids, ats, hiddens, caused_bys, datas)
+      as e(place, session_uid, n, id, type, thread_id, turn_id, at, hidden, caused_by, data)
+    where heads[e.place] > 0;
+  return heads;
+end $$;

@@ -1,0 +1,128 @@
+// Transactions on the prompt inbox: admission, taking the next turn, withdrawal, abort. Exactly once under any number
+// of callers: every change happens under the session's lock. Must not know the rules of admission.
+import { LimitError } from '#base/errors.ts';
+import { raiseFact, raiseFacts } from './facts.ts';
+import {
+  countQueued,
+  getNextPrompt,
+  getPromptByMessageId,
+  getRunningPrompt,
+  insertPrompts,
+  type NewPrompt,
+  type PromptRow,
+  type PromptWithParts,
+  startPrompt,
+  withdrawPrompt,
+} from './prompts.ts';
+import { ensureSessions, lockSessions, type SessionKey, wantStart } from './sessions.ts';
+import { type Database, firstRow } from './statement.ts';
+import { askAbort, insertTurn } from './turns.ts';
+
+/** Prompts that may wait in one session. */
+const MAX_QUEUED = 1_000;
+
+/** A stored prompt; `created: false` for a message id that the session already had. `abortTurnId`: the turn to end first. */
+export type StoredPrompt = Readonly<{ prompt: PromptRow; created: boolean; abortTurnId: string | undefined }>;
+
+/** Who takes a turn. */
+export type Taker = Readonly<{ sessionUid: string; generation: number; podUid: string }>;
+
+/** A prompt with the turn that runs it. */
+export type TakenTurn = Readonly<{ turnId: string; prompt: PromptWithParts }>;
+
+/** What became of an attempt to take a turn. */
+export type Taking = Readonly<{ state: 'taken'; turn: TakenTurn } | { state: 'nothing' } | { state: 'superseded' }>;
+
+/** Functions of the inbox. */
+export type PromptInbox = Readonly<{
+  /** Undefined for a closed session. Errors: LimitError `rate_limited` when 1,000 prompts wait. */
+  admit: (session: SessionKey, prompt: NewPrompt) => Promise<StoredPrompt | undefined>;
+  /** Creates the rows of sessions that are new, and their prompts. */
+  admitSeen: (sessions: readonly SessionKey[], prompts: readonly NewPrompt[]) => Promise<void>;
+  /** The running prompt of this generation again, else the next one. `turnIdOf` names the turn of an attempt. */
+  take: (taker: Taker, turnIdOf: (promptId: string, attempt: number) => string) => Promise<Taking>;
+  /** Whether the prompt waited and is now withdrawn. */
+  withdraw: (sessionUid: string, id: string) => Promise<boolean>;
+  /** The turn that was asked to end; undefined when none is open. */
+  askAbort: (sessionUid: string) => Promise<string | undefined>;
+  /** Wishes for a start. */
+  wake: (session: SessionKey) => Promise<void>;
+}>;
+
+/** The inbox over a database. */
+export const makePromptInbox = (database: Database): PromptInbox => ({
+  admit: (session, prompt) =>
+    database.withTransaction(async (query) => {
+      await query(ensureSessions([session]));
+      const locked = await firstRow(query, lockSessions([session.uid]));
+      if (locked === undefined || locked.closed_at !== null) return undefined;
+      const known = await firstRow(query, getPromptByMessageId(session.uid, prompt.messageId));
+      if (known !== undefined) return { prompt: known, created: false, abortTurnId: undefined };
+      const waiting = await firstRow(query, countQueued(session.uid));
+      if ((waiting?.count ?? 0) >= MAX_QUEUED) {
+        throw new LimitError('rate_limited', `${MAX_QUEUED} prompts wait already; withdraw some or let them run`);
+      }
+      const made = await firstRow(query, insertPrompts([prompt]));
+      if (made === undefined) throw new Error('a prompt of a locked session was not inserted');
+      const asked = prompt.delivery === 'interrupt' ? await firstRow(query, askAbort(session.uid)) : undefined;
+      await raiseFact(query, { kind: 'session', uid: session.uid });
+      return { prompt: made, created: true, abortTurnId: asked?.id };
+    }),
+
+  admitSeen: (sessions, prompts) =>
+    database.withTransaction(async (query) => {
+      const created = await query(ensureSessions(sessions));
+      const queued = prompts.length === 0 ? [] : await query(insertPrompts(prompts));
+      const uids = new Set([...created.map((row) => row.uid), ...queued.map((row) => row.session_uid)]);
+      await raiseFacts(
+        query,
+        [...uids].map((uid) => ({ kind: 'session', uid })),
+      );
+    }),
+
+  take: (taker, turnIdOf) =>
+    database.withTransaction(async (query) => {
+      const uid = taker.sessionUid;
+      const session = await firstRow(query, lockSessions([uid]));
+      const isNewest = session?.generation === taker.generation && session.closed_at === null;
+      if (!isNewest) return { state: 'superseded' };
+      const running = await firstRow(query, getRunningPrompt(uid));
+      if (running !== undefined) {
+        if (running.turn_id === null) throw new Error('a running prompt has no turn');
+        return { state: 'taken', turn: { turnId: running.turn_id, prompt: running } };
+      }
+      if (session.fenced_pod_uid === taker.podUid) return { state: 'nothing' };
+      const next = await firstRow(query, getNextPrompt(uid));
+      if (next === undefined) return { state: 'nothing' };
+      const attempt = next.attempt + 1;
+      const turnId = turnIdOf(next.id, attempt);
+      await query(startPrompt(next.id, attempt, turnId));
+      await query(
+        insertTurn({ id: turnId, sessionUid: uid, promptId: next.id, generation: taker.generation, attempt }),
+      );
+      await raiseFact(query, { kind: 'session', uid });
+      return { state: 'taken', turn: { turnId, prompt: next } };
+    }),
+
+  withdraw: (sessionUid, id) =>
+    database.withTransaction(async (query) => {
+      await query(lockSessions([sessionUid]));
+      const withdrawn = await firstRow(query, withdrawPrompt(sessionUid, id));
+      if (withdrawn !== undefined) await raiseFact(query, { kind: 'session', uid: sessionUid });
+      return withdrawn !== undefined;
+    }),
+
+  askAbort: (sessionUid) =>
+    database.withTransaction(async (query) => {
+      await query(lockSessions([sessionUid]));
+      return (await firstRow(query, askAbort(sessionUid)))?.id;
+    }),
+
+  wake: (session) =>
+    database.withTransaction(async (query) => {
+      await query(ensureSessions([session]));
+      await query(lockSessions([session.uid]));
+      await query(wantStart(session.uid));
+      await raiseFact(query, { kind: 'session', uid: session.uid });
+    }),
+});

@@ -1,0 +1,84 @@
+// Statements on turns. The session's row is locked by the caller wherever a state changes.
+// Must not know when a turn ends, or what follows.
+import type { TurnOutcome } from '#schema/events/envelope.ts';
+import type { Statement } from './statement.ts';
+
+/** One turn as far as decisions need it. */
+export type TurnRow = Readonly<{
+  id: string;
+  session_uid: string;
+  prompt_id: string;
+  generation: number;
+  attempt: number;
+  abort_asked: boolean;
+  thread_id: string | null;
+  ended_at: string | null;
+}>;
+
+const COLUMNS = 'id, session_uid, prompt_id, generation, attempt, abort_asked, thread_id, ended_at';
+
+/** Records that a prompt was taken. */
+export const insertTurn = (
+  turn: Readonly<{ id: string; sessionUid: string; promptId: string; generation: number; attempt: number }>,
+): Statement => ({
+  text: 'insert into turns (id, session_uid, prompt_id, generation, attempt) values ($1, $2, $3, $4, $5)',
+  values: [turn.id, turn.sessionUid, turn.promptId, turn.generation, turn.attempt],
+});
+
+/** Turns by id. */
+export const getTurns = (ids: readonly string[]): Statement<TurnRow> => ({
+  text: `select ${COLUMNS} from turns where id = any($1::text[])`,
+  values: [ids],
+});
+
+/** The turn that has not ended. */
+export const getOpenTurn = (sessionUid: string): Statement<TurnRow> => ({
+  text: `select ${COLUMNS} from turns where session_uid = $1 and ended_at is null`,
+  values: [sessionUid],
+});
+
+/** Somebody asks to end the open turn; gives back its id. */
+export const askAbort = (sessionUid: string): Statement<{ id: string }> => ({
+  text: 'update turns set abort_asked = true where session_uid = $1 and ended_at is null returning id',
+  values: [sessionUid],
+});
+
+/** Records when turns started and in which thread. */
+export const startTurns = (starts: readonly Readonly<{ id: string; at: string; threadId: string }>[]): Statement => ({
+  text: `update turns t set started_at = coalesce(t.started_at, s.at), thread_id = s.thread_id
+    from unnest($1::text[], $2::timestamptz[], $3::text[]) as s(id, at, thread_id) where t.id = s.id`,
+  values: [starts.map((start) => start.id), starts.map((start) => start.at), starts.map((start) => start.threadId)],
+});
+
+/** How a turn ended. `final`: its prompt does not run again. */
+export type TurnEnd = Readonly<{
+  id: string;
+  at: string;
+  outcome: TurnOutcome;
+  code: string | null;
+  message: string | null;
+  summary: string | null;
+  commit: string | null;
+  final: boolean;
+}>;
+
+/** Ends turns that are open, and makes each the last one of its session. */
+export const endTurns = (ends: readonly TurnEnd[]): Statement => ({
+  text: `with ended as (
+      update turns t set ended_at = e.at, outcome = e.outcome, code = e.code, message = e.message, summary = e.summary,
+        commit_sha = e.commit_sha, final = e.final, started_at = coalesce(t.started_at, t.taken_at)
+      from unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[])
+        as e(id, at, outcome, code, message, summary, commit_sha, final)
+      where t.id = e.id and t.ended_at is null returning t.id, t.session_uid)
+    update sessions s set last_turn_id = ended.id, idle_since = now() from ended where s.uid = ended.session_uid`,
+  values: [
+    ends.map((end) => end.id),
+    ends.map((end) => end.at),
+    ends.map((end) => end.outcome),
+    ends.map((end) => end.code),
+    ends.map((end) => end.message),
+    ends.map((end) => end.summary),
+    ends.map((end) => end.commit),
+    ends.map((end) => end.final),
+  ],
+});
