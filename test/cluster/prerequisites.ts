@@ -99,14 +99,14 @@ const probes = [
 
 /**
  * For the `skip` option of a test: false when this kind of cluster can run, else the reason.
- * Throws instead of giving a reason when BEEUNI_REQUIRE_TIERS lists `tier` (comma-separated, or `all`).
+ * Throws instead of giving a reason when BEEUNI_REQUIRE_TIERS lists `tier` (comma-separated), or is `1`.
  */
 export function skipReason(kind: ClusterKind, tier: string): string | false {
   const missing = missingPrerequisites(kind);
   if (missing.length === 0) return false;
   const required = (process.env['BEEUNI_REQUIRE_TIERS'] ?? '').split(',');
   const reason = missing.join('; ');
-  if (required.includes(tier) || required.includes('all')) throw new Error(`tier ${tier} is required, but ${reason}`);
+  if (required.includes(tier) || required.includes('1')) throw new Error(`tier ${tier} is required, but ${reason}`);
   return reason;
 }
 
