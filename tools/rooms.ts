@@ -188,9 +188,8 @@ export const ROOMS: readonly Room[] = [
 export const PURE_FILES: readonly string[] = [
   'schema/**/*.ts',
   'kube/{conditions,names,owner,covers,resource-types,cache}.ts',
-  'operator/**/{plan,conditions}.ts',
-  'operator/**/desired-*.ts',
-  'operator/**/select-*.ts',
+  'operator/{project,session}/!(controller|observe|perform|*.test).ts',
+  'operator/runtime/{canonical,cidr,choose-harness,control-plane,controller,quantity,status-change,time}.ts',
   'controlplane/**/{compile,release-id,policy,push-rule}.ts',
   'sandbox-image/daemon/harness/contract/{adapter,events,capabilities}.ts',
   'sandbox-image/daemon/**/{map-events,config-files}.ts',
