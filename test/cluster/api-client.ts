@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
 
-/** A GET or a write as cluster administrator. `status` is 0 when nothing answered within a second. */
+/** A GET or a write as cluster administrator. `status` is 0 when nothing answered within 5 s. */
 export type AdminRequest = (
   method: string,
   path: string,
@@ -23,7 +23,7 @@ export function adminRequests(url: string, dir: string): AdminRequest {
       const headers = body === undefined ? {} : { 'content-type': 'application/json' };
       const outgoing = request(
         new URL(path, url),
-        { method, headers, agent: false, timeout: 1000, ...tls },
+        { method, headers, agent: false, timeout: 5000, ...tls },
         (incoming) => {
           const chunks: Buffer[] = [];
           incoming.on('data', (chunk: Buffer) => chunks.push(chunk));

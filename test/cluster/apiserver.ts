@@ -1,7 +1,7 @@
 // A real Kubernetes API on loopback for one test file: etcd, kube-apiserver and three controllers. No node, so no pod ever runs.
 // Several at once are fine; needs no root.
 import type { ChildProcess } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { adminRequests } from './api-client.ts';
 import { ensureKubeBinary, type Log } from './binary.ts';
 import { apiserverArgs, type ControlPlaneLayout, controllerManagerArgs, etcdArgs } from './component-flags.ts';
 import { makeCertificates, writeKubeconfig } from './pki.ts';
-import { identify, kill, logTail, startLogged, waitUntil } from './process.ts';
+import { identify, isRunning, kill, logTail, type ProcessIdentity, startLogged, waitUntil } from './process.ts';
 
 /** Options of {@link startApiserver}. */
 export interface ApiserverOptions {
@@ -35,6 +35,8 @@ export interface Apiserver {
   stop(): Promise<void>;
 }
 
+const dirPrefix = 'beeuni-apiserver-';
+
 /** Names as Kubernetes 1.34 has them. */
 const defaultControllers = [
   'garbage-collector-controller',
@@ -56,7 +58,9 @@ export async function startApiserver(options: ApiserverOptions = {}): Promise<Ap
 }
 
 async function startOnce(kube: string, options: ApiserverOptions): Promise<Apiserver> {
-  const dir = mkdtempSync(join(tmpdir(), 'beeuni-apiserver-'));
+  removeAbandoned();
+  const dir = mkdtempSync(join(tmpdir(), dirPrefix));
+  writeFileSync(join(dir, 'owner.json'), JSON.stringify(identify(process.pid)));
   const children = new Map<string, ChildProcess>();
   const start = (args: readonly string[]): void => {
     const component = args[0] ?? '';
@@ -120,6 +124,19 @@ async function startOnce(kube: string, options: ApiserverOptions): Promise<Apise
   } catch (err) {
     await stop();
     throw err;
+  }
+}
+
+/** Removes the folders of test processes that were killed: their components died with them, their files did not. */
+function removeAbandoned(): void {
+  for (const entry of readdirSync(tmpdir()).filter((name) => name.startsWith(dirPrefix))) {
+    const dir = join(tmpdir(), entry);
+    try {
+      const owner = JSON.parse(readFileSync(join(dir, 'owner.json'), 'utf8')) as ProcessIdentity;
+      if (!isRunning(owner)) rmSync(dir, { recursive: true, force: true });
+    } catch {
+      // Without an owner it was made a moment ago, or is not ours.
+    }
   }
 }
 
