@@ -1,10 +1,12 @@
 // The generated CRDs on a real API server: served as generated, every CEL rule with its exact message, defaults, columns.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { customResourceDefinition, openApiSchemaOf } from '#schema/crd.ts';
 import type { AnyKind } from '#schema/define-kind.ts';
+import { isBranchName } from '#schema/primitives.ts';
 import { celRulesOf, type StructuralNode } from '#schema/structural.ts';
 import { type Apiserver, ensureKubeBinary, skipReason, startApiserver } from '#test/cluster/cluster.ts';
 import { APPLY, type ApiAnswer, type ApiRequests, apiRequests, causesOf } from '#test/support/api-requests.ts';
@@ -201,6 +203,11 @@ describe('the CRDs on a real API server', { skip: skipReason('apiserver', 'integ
       const answer = await tryCreate('Session', specWith('Session', { 'branch.name': name }));
       expectRefused(answer, 'spec.branch.name', 'must be a valid git branch name');
     }
+    assert.deepEqual(
+      good.filter((name) => !isBranchName(name)),
+      [],
+    );
+    assert.deepEqual(bad.filter(isBranchName), []);
   });
 
   test('K3 names are DNS labels of at most 46 characters', async () => {
@@ -306,6 +313,26 @@ describe('the CRDs on a real API server', { skip: skipReason('apiserver', 'integ
         assert.ok(printed.includes(text), printed);
       });
     }
+
+    test('the examples are accepted', async () => {
+      const kube = await ensureKubeBinary(() => {});
+      for (const file of ['project.yaml', 'session.yaml']) {
+        const path = join(import.meta.dirname, '../../examples', file);
+        const args = [
+          'kubectl',
+          '--kubeconfig',
+          api.kubeconfigPath,
+          '-n',
+          NAMESPACE,
+          'apply',
+          '--dry-run=server',
+          '-f',
+          path,
+        ];
+        const { stdout } = await promisify(execFile)(kube, args);
+        assert.match(stdout, / created \(server dry run\)/);
+      }
+    });
 
     test('apply of a changed prompt says that it is immutable and what to do', async () => {
       expectAccepted(await create('Session', 'fix-login', specWith('Session', { prompt: 'go' })));
