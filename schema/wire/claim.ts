@@ -65,6 +65,11 @@ export const claimAnswer = z.object({
   env: z.record(z.string(), z.string()).describe('granted project secrets'),
   envRevision: z.int().min(0),
   headSeq: z.int().min(0),
+  previous: z
+    .object({ generation: z.int().min(0), acknowledgedN: z.int().min(0) })
+    .nullable()
+    .default(null)
+    .describe('the generation before this one and its last stored event: what lies beyond may be sent again'),
   unattended: z.boolean(),
 });
 

@@ -1,0 +1,178 @@
+// Keeps one OpenCode server running: start, proof, warm-up, restart after an exit with a growing pause, end.
+// Must not know turns. States: starting -> ok -> down -> starting ...; error: it never came up or keeps dying.
+// Source: harness-runtimes §2.8, §2.9.
+import { type BackoffBounds, backoffMs } from '#base/backoff.ts';
+import { type Clock, sleep } from '#base/clock.ts';
+import { asBeeuniError, UnavailableError } from '#base/errors.ts';
+import type { Logger } from '#base/log.ts';
+import type { OpencodeClient } from './client.ts';
+import type { OpencodeProcess } from './process.ts';
+
+/** A server that is ready for turns. `lost` fires when its process is gone. */
+export type Server = Readonly<{
+  client: OpencodeClient;
+  process: OpencodeProcess;
+  version: string;
+  /** Agents that a prompt may name. */
+  primaryAgents: ReadonlySet<string>;
+  sessionId: string;
+  lost: AbortSignal;
+}>;
+
+/** State as health tells it. */
+export type SupervisorState = Readonly<{
+  state: 'starting' | 'ok' | 'down' | 'error';
+  error: string | null;
+  restarts: number;
+}>;
+
+/** Ports of the supervisor. */
+export type SupervisorPorts = Readonly<{
+  start: (signal: AbortSignal) => Promise<OpencodeProcess>;
+  connect: (process: OpencodeProcess) => OpencodeClient;
+  /** Agents that the configuration declares and the server must list. */
+  expectedAgents: readonly string[];
+  /** The agent of the warm-up command; undefined for the server's own default. */
+  agent: string | undefined;
+  /** Makes or resumes the session and whatever belongs to it. */
+  openSession: (client: OpencodeClient, lost: AbortSignal) => Promise<string>;
+  endLeftovers: () => Promise<void>;
+  onChange: () => void;
+  clock: Clock;
+  random: () => number;
+  log: Logger;
+}>;
+
+/** The supervisor of one server. */
+export type Supervisor = Readonly<{
+  state: () => SupervisorState;
+  /** The ready server, undefined while there is none. */
+  server: () => Server | undefined;
+  /** Kills the process now; a new one is started. */
+  kill: () => Promise<void>;
+  stop: (deadlineMs: number) => Promise<void>;
+}>;
+
+const RESTART_BACKOFF: BackoffBounds = { baseMs: 500, maxMs: 30_000 };
+/** A process that lived for so long starts a new count of failures. Units: milliseconds. */
+const STABLE_MS = 60_000;
+/** Failures in a row after which the harness counts as broken; it is still tried again. */
+const BROKEN_AFTER = 3;
+const PROBE_TRY_MS = 2_000;
+const PROBE_LIMIT_MS = 120_000;
+const WARM_UP_LIMIT_MS = 120_000;
+
+/** Starts supervising at once. */
+export const supervise = (ports: SupervisorPorts): Supervisor => {
+  const { clock, log } = ports;
+  const stopping = new AbortController();
+  let current: SupervisorState = { state: 'starting', error: null, restarts: 0 };
+  let server: Server | undefined;
+  let running: OpencodeProcess | undefined;
+
+  const become = (state: SupervisorState['state'], error: string | null): void => {
+    current = { ...current, state, error };
+    ports.onChange();
+  };
+
+  /** Waits until the server lists its agents: a request that comes while it starts is never answered. */
+  const probeAgents = async (client: OpencodeClient, lost: AbortSignal) => {
+    const begin = clock.monotonicMs();
+    for (;;) {
+      try {
+        return await client.agents(PROBE_TRY_MS);
+      } catch (error) {
+        if (lost.aborted) throw error;
+        if (clock.monotonicMs() - begin > PROBE_LIMIT_MS) throw error;
+        // A configuration that OpenCode refuses is not mended by waiting.
+        if (asBeeuniError(error)?.code === 'harness_failed' && asBeeuniError(error)?.detail !== undefined) throw error;
+        await sleep(clock, 100, lost);
+      }
+    }
+  };
+
+  /** The first command of a process is slow; it is run in a session of its own, before anybody waits for it. */
+  const warmUp = async (client: OpencodeClient): Promise<void> => {
+    try {
+      const id = await client.createSession('warm-up');
+      await client.shell(id, 'true', ports.agent, WARM_UP_LIMIT_MS);
+      await client.deleteSession(id);
+    } catch (error) {
+      log.warn('the warm-up of the harness failed', { err: error });
+    }
+  };
+
+  const bringUp = async (process: OpencodeProcess, lost: AbortSignal): Promise<Server> => {
+    const client = ports.connect(process);
+    const agents = await probeAgents(client, lost);
+    const listed = new Set(agents.map((agent) => agent.name));
+    const missing = ports.expectedAgents.filter((name) => !listed.has(name));
+    if (missing.length > 0) {
+      throw new UnavailableError('harness_failed', `opencode does not list the agents ${missing.join(', ')}`);
+    }
+    const version = await client.version(PROBE_LIMIT_MS);
+    await warmUp(client);
+    const sessionId = await ports.openSession(client, lost);
+    const primaryAgents = new Set(
+      agents.filter((agent) => agent.mode !== 'subagent' && !agent.hidden).map((agent) => agent.name),
+    );
+    return { client, process, version, primaryAgents, sessionId, lost };
+  };
+
+  /** One process from start to end; rejects or resolves with why it is gone. */
+  const live = async (): Promise<string> => {
+    const lost = new AbortController();
+    const process = await ports.start(stopping.signal);
+    running = process;
+    void process.exited.then(() => lost.abort());
+    try {
+      server = await bringUp(process, lost.signal);
+      log.info('harness is ready', { harness: 'opencode', version: server.version, port: process.port });
+      become('ok', null);
+      return await process.exited;
+    } catch (error) {
+      await process.end(2_000);
+      throw error;
+    } finally {
+      server = undefined;
+      running = undefined;
+    }
+  };
+
+  const loop = async (): Promise<void> => {
+    let failures = 0;
+    while (!stopping.signal.aborted) {
+      const begin = clock.monotonicMs();
+      let reason: string;
+      try {
+        reason = await live();
+      } catch (error) {
+        reason = error instanceof Error ? error.message : String(error);
+        if (!stopping.signal.aborted) log.error('the harness did not start', { err: error });
+      }
+      await ports.endLeftovers();
+      if (stopping.signal.aborted) break;
+      failures = clock.monotonicMs() - begin > STABLE_MS ? 1 : failures + 1;
+      log.warn('the harness ended', { reason, failures });
+      current = { ...current, restarts: current.restarts + 1 };
+      become(failures >= BROKEN_AFTER ? 'error' : 'down', reason);
+      await sleep(clock, backoffMs(RESTART_BACKOFF, failures, ports.random), stopping.signal);
+      if (!stopping.signal.aborted && failures < BROKEN_AFTER) become('starting', reason);
+    }
+    become('down', null);
+  };
+  const done = loop().catch((error: unknown) => log.error('the supervisor broke', { err: error }));
+
+  return {
+    state: () => current,
+    server: () => server,
+    kill: async () => {
+      await running?.end(0);
+    },
+    stop: async (deadlineMs) => {
+      stopping.abort();
+      await running?.end(deadlineMs);
+      await done;
+    },
+  };
+};

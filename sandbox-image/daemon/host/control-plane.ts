@@ -1,0 +1,76 @@
+// The control plane as the daemon sees it: the calls of the sandbox listener, with the credential of each.
+// The session credential lives here, in memory, and nowhere else. Must not know what the answers are used for. Source: D6, D7.
+import { readFile } from 'node:fs/promises';
+import { UnavailableError } from '#base/errors.ts';
+import { createClient } from '#base/http/client.ts';
+import type { DaemonEvent } from '#schema/events/envelope.ts';
+import { type ClaimAnswer, type ClaimRequest, claimRoute } from '#schema/wire/claim.ts';
+import { type HealthDocument, healthReportRoute } from '#schema/wire/health.ts';
+import { appendEventsRoute, byeRoute, nextTurnRoute, type Turn } from '#schema/wire/turns.ts';
+
+/** The server holds a claim for up to 25 s. Units: milliseconds. */
+const CLAIM_TIMEOUT_MS = 40_000;
+const CALL_TIMEOUT_MS = 15_000;
+const BYE_TIMEOUT_MS = 3_000;
+
+/** The answer to a claim: all of the session, or why to ask again. */
+export type Claimed = Readonly<{ state: 'claimed'; claim: ClaimAnswer }> | Readonly<{ state: 'wait'; reason: string }>;
+
+/** What the control plane wants of a daemon that reported. */
+export type ReportAnswer = Readonly<{ promptsWaiting: boolean; abortTurnId: string | null }>;
+
+/** Calls of one session; all reject with a BeeuniError: ConflictError when a newer daemon exists. */
+export type SessionCalls = Readonly<{
+  reportHealth: (document: HealthDocument, signal?: AbortSignal) => Promise<ReportAnswer>;
+  takeNextTurn: (signal?: AbortSignal) => Promise<Turn | null>;
+  appendEvents: (events: readonly DaemonEvent[], signal?: AbortSignal) => Promise<Readonly<{ acknowledgedN: number }>>;
+  bye: (reason: string) => Promise<void>;
+}>;
+
+/** Where to call, and what proves this pod. */
+export type ControlPlanePorts = Readonly<{ baseUrl: string; tokenFile: string; fetch?: typeof fetch | undefined }>;
+
+/** Asks for the session of this pod. The token file is read for every call: the kubelet replaces it. */
+export const makeClaim =
+  (ports: ControlPlanePorts) =>
+  async (request: ClaimRequest, signal: AbortSignal): Promise<Claimed> => {
+    const client = createClient({
+      baseUrl: ports.baseUrl,
+      peer: 'the control plane',
+      unreachable: 'control_plane_unavailable',
+      fetch: ports.fetch,
+      token: async () => {
+        try {
+          return (await readFile(ports.tokenFile, 'utf8')).trim();
+        } catch (error) {
+          throw new UnavailableError('not_ready', 'the token file of the pod cannot be read', { cause: error });
+        }
+      },
+    });
+    const answer = await client.call(claimRoute, { body: request }, { signal, timeoutMs: CLAIM_TIMEOUT_MS });
+    return answer.status === 202
+      ? { state: 'wait', reason: answer.body.reason }
+      : { state: 'claimed', claim: answer.body };
+  };
+
+/** The calls of a claimed session. */
+export const makeSessionCalls = (ports: ControlPlanePorts, credential: string): SessionCalls => {
+  const client = createClient({
+    baseUrl: ports.baseUrl,
+    peer: 'the control plane',
+    unreachable: 'control_plane_unavailable',
+    fetch: ports.fetch,
+    token: () => credential,
+  });
+  const options = (signal: AbortSignal | undefined) => ({ signal, timeoutMs: CALL_TIMEOUT_MS });
+  return {
+    reportHealth: async (document, signal) =>
+      (await client.call(healthReportRoute, { body: document }, options(signal))).body,
+    takeNextTurn: async (signal) => (await client.call(nextTurnRoute, { body: {} }, options(signal))).body.turn,
+    appendEvents: async (events, signal) =>
+      (await client.call(appendEventsRoute, { body: { events: [...events] } }, options(signal))).body,
+    bye: async (reason) => {
+      await client.call(byeRoute, { body: { reason } }, { timeoutMs: BYE_TIMEOUT_MS });
+    },
+  };
+};

@@ -1,0 +1,301 @@
+// The loopback front of the control plane for harness and git: model calls with the per-process token in and the session
+// credential out, git without any credential in, and the environment of commands. Bytes pass through unchanged.
+// Must not know harnesses. Source: D8, D9, house plan §7, 20-control-plane §5.
+import { createHash, timingSafeEqual } from 'node:crypto';
+import {
+  createServer,
+  Agent as HttpAgent,
+  request as httpRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type RequestOptions,
+  type ServerResponse,
+} from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { errorChain } from '#base/errors.ts';
+import type { Logger } from '#base/log.ts';
+import { TURN_HEADER } from '#schema/wire/gateway.ts';
+import { errorBody, type WordedError, wordError } from './error-wording.ts';
+
+/** What the relay forwards to, and as whom. Known after the claim. */
+export type RelayTarget = Readonly<{
+  controlPlaneUrl: string;
+  gatewayPath: string;
+  gitPath: string;
+  credential: string;
+  sessionUid: string;
+  generation: number;
+  /** Ceiling of one model request; 0 allows nothing. */
+  maxModelRequestBytes: number;
+}>;
+
+/** Ports of the relay. */
+export type RelayPorts = Readonly<{
+  token: string;
+  /** The turn that runs now, for accounting. */
+  currentTurnId: () => string | null;
+  /** Environment of commands that an agent runs. */
+  commandEnvironment: () => Readonly<Record<string, string>>;
+  log: Logger;
+}>;
+
+/** A listening relay. */
+export type Relay = Readonly<{
+  origin: string;
+  /** Until this is called, model and git calls answer 503. */
+  open: (target: RelayTarget) => void;
+  /** Refuses model calls from now on: the session is ending. */
+  closeModels: () => void;
+  stop: () => void;
+}>;
+
+const MAX_ERROR_BYTES = 65_536;
+const GIT_PATHS = /^\/(info\/refs\?service=git-(upload|receive)-pack|git-upload-pack|git-receive-pack)$/;
+const MODEL_REQUEST_HEADERS = ['accept', 'content-type', 'content-length', 'x-session-id', 'x-parent-session-id'];
+const GIT_REQUEST_HEADERS = [
+  'accept',
+  'accept-encoding',
+  'content-encoding',
+  'content-type',
+  'content-length',
+  'git-protocol',
+  'user-agent',
+];
+const RESPONSE_HEADERS = [
+  'content-type',
+  'content-length',
+  'content-encoding',
+  'cache-control',
+  'x-request-id',
+  'expires',
+  'pragma',
+];
+
+const pick = (headers: IncomingHttpHeaders, names: readonly string[]): OutgoingHttpHeaders => {
+  const result: OutgoingHttpHeaders = {};
+  for (const name of names) {
+    const value = headers[name];
+    if (value !== undefined) result[name] = value;
+  }
+  return result;
+};
+
+/** Equal without telling where they differ. */
+export const sameSecret = (given: string, expected: string): boolean => {
+  const hash = (text: string) => createHash('sha256').update(text).digest();
+  return timingSafeEqual(hash(given), hash(expected));
+};
+
+const bearerOf = (request: IncomingMessage): string =>
+  /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
+
+const sendWorded = (response: ServerResponse, error: WordedError, requestId?: string | undefined): void => {
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  const body = errorBody(error);
+  response.writeHead(error.status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    ...(error.retryAfterSeconds === undefined ? {} : { 'retry-after': String(error.retryAfterSeconds) }),
+    ...(requestId === undefined ? {} : { 'x-request-id': requestId }),
+  });
+  response.end(body);
+};
+
+const readSome = async (stream: IncomingMessage): Promise<string> => {
+  const parts: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const part of stream as AsyncIterable<Buffer>) {
+      parts.push(part);
+      size += part.length;
+      if (size >= MAX_ERROR_BYTES) break;
+    }
+  } catch {
+    // What came so far says enough.
+  }
+  return Buffer.concat(parts).toString('utf8');
+};
+
+/** Starts the relay on a free loopback port. */
+export const startRelay = async (ports: RelayPorts): Promise<Relay> => {
+  const { log } = ports;
+  const agents = { 'http:': new HttpAgent({ keepAlive: true }), 'https:': new HttpsAgent({ keepAlive: true }) };
+  let target: RelayTarget | undefined;
+  let modelsClosed = false;
+
+  /** Sends the request on and gives back the answer's head; `onBytes` may refuse by returning false. */
+  const forward = (
+    request: IncomingMessage,
+    response: ServerResponse,
+    to: RelayTarget,
+    path: string,
+    headers: OutgoingHttpHeaders,
+    onBytes: (total: number) => boolean,
+  ): Promise<IncomingMessage | undefined> =>
+    new Promise((resolve, reject) => {
+      const url = new URL(to.controlPlaneUrl);
+      const options: RequestOptions = {
+        protocol: url.protocol,
+        hostname: url.hostname.replace(/^\[|\]$/g, ''),
+        port: url.port,
+        method: request.method,
+        path: url.pathname.replace(/\/+$/, '') + path,
+        agent: url.protocol === 'https:' ? agents['https:'] : agents['http:'],
+        headers: { ...headers, authorization: `Bearer ${to.credential}` },
+      };
+      const upstream = (url.protocol === 'https:' ? httpsRequest : httpRequest)(options, resolve);
+      upstream.on('error', reject);
+      response.once('close', () => {
+        if (!response.writableFinished) upstream.destroy();
+      });
+      let total = 0;
+      request.on('data', (chunk: Buffer) => {
+        total += chunk.length;
+        if (!onBytes(total)) {
+          upstream.destroy();
+          request.resume();
+          resolve(undefined);
+          return;
+        }
+        if (!upstream.write(chunk)) {
+          request.pause();
+          upstream.once('drain', () => request.resume());
+        }
+      });
+      request.once('end', () => upstream.end());
+      request.once('error', () => upstream.destroy());
+    });
+
+  const pipeBody = (from: IncomingMessage, response: ServerResponse): void => {
+    response.writeHead(from.statusCode ?? 502, pick(from.headers, RESPONSE_HEADERS));
+    response.flushHeaders();
+    from.on('error', () => response.destroy());
+    from.on('aborted', () => response.destroy());
+    from.pipe(response);
+  };
+
+  const model = async (request: IncomingMessage, response: ServerResponse, rest: string): Promise<void> => {
+    const to = target;
+    if (!sameSecret(bearerOf(request), ports.token)) {
+      return sendWorded(
+        response,
+        wordError({ status: 401, body: '{"error":{"code":"unauthenticated"}}', retryAfter: undefined }),
+      );
+    }
+    if (to === undefined || modelsClosed) {
+      return sendWorded(
+        response,
+        wordError({ status: 401, body: '{"error":{"code":"unauthenticated"}}', retryAfter: undefined }),
+      );
+    }
+    const tooLarge = wordError({ status: 413, body: '{"error":{"code":"request_too_large"}}', retryAfter: undefined });
+    if (Number(request.headers['content-length'] ?? 0) > to.maxModelRequestBytes) {
+      request.resume();
+      return sendWorded(response, tooLarge);
+    }
+    const turnId = ports.currentTurnId();
+    const agent = request.headers['x-beeuni-agent'];
+    const headers: OutgoingHttpHeaders = {
+      ...pick(request.headers, MODEL_REQUEST_HEADERS),
+      'x-beeuni-session': to.sessionUid,
+      'x-beeuni-generation': String(to.generation),
+      ...(turnId === null ? {} : { [TURN_HEADER]: turnId }),
+      ...(typeof agent === 'string' ? { 'x-beeuni-agent': agent.slice(0, 128) } : {}),
+    };
+    let answer: IncomingMessage | undefined;
+    try {
+      answer = await forward(
+        request,
+        response,
+        to,
+        to.gatewayPath + rest,
+        headers,
+        (total) => total <= to.maxModelRequestBytes,
+      );
+    } catch (error) {
+      if (response.destroyed) return;
+      log.warn('the gateway could not be reached', { chain: errorChain(error) });
+      return sendWorded(response, wordError({ status: 503, body: '', retryAfter: undefined }));
+    }
+    if (answer === undefined) return sendWorded(response, tooLarge);
+    const status = answer.statusCode ?? 502;
+    if (status < 400) return pipeBody(answer, response);
+    const failure = { status, body: await readSome(answer), retryAfter: answer.headers['retry-after'] };
+    const requestId = answer.headers['x-request-id'];
+    const worded = wordError(failure);
+    log.warn('a model call failed', { status, code: worded.code, requestId });
+    sendWorded(response, worded, typeof requestId === 'string' ? requestId : undefined);
+  };
+
+  const git = async (request: IncomingMessage, response: ServerResponse, rest: string): Promise<void> => {
+    const to = target;
+    if (to === undefined || !GIT_PATHS.test(rest)) {
+      response.writeHead(to === undefined ? 503 : 404).end();
+      return;
+    }
+    try {
+      const answer = await forward(
+        request,
+        response,
+        to,
+        to.gitPath + rest,
+        pick(request.headers, GIT_REQUEST_HEADERS),
+        () => true,
+      );
+      if (answer !== undefined) pipeBody(answer, response);
+    } catch (error) {
+      if (response.destroyed) return;
+      log.warn('the git proxy could not be reached', { chain: errorChain(error) });
+      if (response.headersSent) response.destroy();
+      else response.writeHead(503).end();
+    }
+  };
+
+  const environment = (request: IncomingMessage, response: ServerResponse): void => {
+    if (!sameSecret(bearerOf(request), ports.token)) {
+      response.writeHead(401).end();
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+    response.end(JSON.stringify(ports.commandEnvironment()));
+  };
+
+  const server = createServer({ noDelay: true, keepAliveTimeout: 60_000, requestTimeout: 0 }, (request, response) => {
+    const url = request.url ?? '/';
+    response.on('error', () => {});
+    const run = async (): Promise<void> => {
+      if (url.startsWith('/v1/')) return model(request, response, url.slice('/v1'.length));
+      if (url.startsWith('/git/')) return git(request, response, url.slice('/git'.length));
+      if (url === '/env' && request.method === 'GET') return environment(request, response);
+      response.writeHead(404).end();
+    };
+    run().catch((error: unknown) => {
+      log.error('the relay broke', { err: error });
+      response.destroy();
+    });
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    open: (next) => {
+      target = next;
+    },
+    closeModels: () => {
+      modelsClosed = true;
+    },
+    stop: () => {
+      server.close();
+      server.closeAllConnections();
+      for (const agent of Object.values(agents)) agent.destroy();
+    },
+  };
+};

@@ -1,0 +1,346 @@
+// Serves one claimed session: relay, event log, reports, boot, harness and turns, put together from their parts.
+// Must not know how the process began or ends; main.ts does. Source: house plan §7.
+import { join } from 'node:path';
+import type { Clock } from '#base/clock.ts';
+import type { Logger } from '#base/log.ts';
+import type { ClaimAnswer } from '#schema/wire/claim.ts';
+import type { DaemonConfig } from '../config.ts';
+import type { Adapter, Harness, HarnessHost } from '../harness/contract/adapter.ts';
+import { capabilitiesOf } from '../harness/contract/capabilities.ts';
+import { ROOT_THREAD } from '../harness/contract/events.ts';
+import { checkOutUntilDone, waitForIsolation } from './boot/bring-up.ts';
+import { PROBE_LIMIT_MS, probeIsolation, tryTcp } from './boot/isolation-probe.ts';
+import { createBroker } from './broker.ts';
+import { commandEnvironment, type Grants } from './command-environment.ts';
+import type { SessionCalls } from './control-plane.ts';
+import type { DaemonState } from './daemon-state.ts';
+import { type EventLog, startEventLog } from './event-log/event-log.ts';
+import { openSpool, readLeftovers } from './event-log/spool.ts';
+import { type BranchWork, makeBranchWork } from './git/branch-work.ts';
+import { checkOut, ensureBranch } from './git/checkout.ts';
+import { makeRunGit } from './git/run-git.ts';
+import { healthDocumentOf } from './health/health-document.ts';
+import { startReporter } from './health/reporter.ts';
+import type { LogRing } from './logs.ts';
+import { endLeftovers } from './process/leftovers.ts';
+import type { Redactor } from './redact.ts';
+import type { Relay } from './relay/relay.ts';
+import { findRulesFile } from './rules-file.ts';
+import { type AbortReason, createTurns, type Turns, type TurnWorkspace } from './turns/turns.ts';
+
+/** Ports of a session. */
+export type SessionHostPorts = Readonly<{
+  config: DaemonConfig;
+  claim: ClaimAnswer;
+  calls: SessionCalls;
+  /** undefined: this image has no adapter for the harness of the claim. */
+  adapter: Adapter | undefined;
+  relay: Relay;
+  relayToken: string;
+  state: DaemonState;
+  ring: LogRing;
+  redactor: Redactor;
+  marker: Readonly<{ name: string; value: string }>;
+  randomName: () => string;
+  /** The control plane serves another daemon, or refuses this one. */
+  onRefused: (reason: 'superseded' | 'unauthenticated') => void;
+  clock: Clock;
+  random: () => number;
+  log: Logger;
+}>;
+
+/** A session that is being served. */
+export type SessionHost = Readonly<{
+  nudge: () => void;
+  abort: (turnId: string | undefined) => string | undefined;
+  /** Takes no more prompts; true when no turn runs now. */
+  drain: (deadlineMs: number, reason: AbortReason) => boolean;
+  replaceEnvironment: (revision: number, environment: Readonly<Record<string, string>>) => number;
+  commandEnvironment: () => Readonly<Record<string, string>>;
+  currentTurnId: () => string | null;
+  /** Drains, pushes, stores what is left, says bye, ends the harness. Source: K17. */
+  shutDown: (drainMs: number, reason: string) => Promise<void>;
+  /** Ends at once, without a word to the control plane. */
+  abandon: () => Promise<void>;
+}>;
+
+/** Parts of the 30 s that stay after the drain. Units: milliseconds. */
+const PUSH_LIMIT_MS = 10_000;
+const FLUSH_LIMIT_MS = 10_000;
+const HARNESS_STOP_MS = 2_000;
+
+/** Starts serving; returns at once, the boot goes on by itself. */
+export const serveSession = (ports: SessionHostPorts): SessionHost => {
+  const { config, claim, calls, state, clock, log, random, relay, redactor } = ports;
+  const ending = new AbortController();
+  const run = makeRunGit(config.workspaceDir, config.searchPath);
+  const remoteUrl = `${relay.origin}/git`;
+  let grants: Grants = { revision: claim.envRevision, environment: claim.env };
+  let harness: Harness | undefined;
+  let turns: Turns | undefined;
+  let work: BranchWork | undefined;
+  let draining: Readonly<{ deadlineMs: number; reason: AbortReason }> | undefined;
+
+  const secretsChanged = (): void =>
+    redactor.replace([...Object.values(grants.environment), claim.credential, claim.daemonCredential]);
+  secretsChanged();
+  relay.open({
+    controlPlaneUrl: config.controlPlaneUrl,
+    gatewayPath: claim.gatewayPath,
+    gitPath: claim.gitPath,
+    credential: claim.credential,
+    sessionUid: claim.session.uid,
+    generation: claim.generation,
+    maxModelRequestBytes: claim.maxModelRequestBytes,
+  });
+  state.report({ harnessId: claim.harness, sessionBranch: claim.branch, hasCredential: true });
+  state.reach('claimed');
+
+  const spoolDirectory = join(config.dataDir, 'spool');
+  const leftovers = readLeftovers(spoolDirectory, claim.previous);
+  const idPrefix = ports.randomName();
+  const spool = openSpool(spoolDirectory, `${claim.generation}-${idPrefix}`);
+  const events: EventLog = startEventLog({
+    spool,
+    leftovers,
+    append: calls.appendEvents,
+    newId: (n) => `ev_${idPrefix}_${n}`,
+    onRefused: ports.onRefused,
+    clock,
+    random,
+    log,
+  });
+  const emit: EventLog['emit'] = (event, place) => events.emit(event, place);
+
+  const turnChanged = (): void => {
+    const activity = turns?.activity();
+    if (activity !== undefined) state.report({ turnId: activity.turnId, sinceMs: activity.sinceMs });
+  };
+  const broker = createBroker({
+    emit: (event, threadId) => emit(event, { threadId, turnId: turns?.activity().turnId ?? null }),
+    onChange: () => state.report({ openRequests: broker.openCount() }),
+    clock,
+  });
+
+  const healthChanged = (): void => {
+    const health = harness?.health() ?? null;
+    const wasOk = state.read().harness?.state === 'ok';
+    const { bootError } = state.read();
+    const isBroken = health?.state === 'error';
+    const ownError = bootError?.category === 'HarnessBoot' && harness !== undefined;
+    state.report({
+      harness: health,
+      ...(isBroken
+        ? { bootError: { category: 'HarnessBoot' as const, message: health.error ?? 'the harness does not start' } }
+        : {}),
+      ...(!isBroken && ownError && health?.state === 'ok' ? { bootError: null } : {}),
+    });
+    if (health?.state !== 'ok') return;
+    state.reach('ready');
+    if (!wasOk) {
+      emit(
+        { type: 'harness.selected', data: { id: claim.harness, version: health.version } },
+        { threadId: ROOT_THREAD, turnId: null, hidden: true },
+      );
+    }
+    turns?.poke();
+  };
+
+  const pushBranch = async (turnId: string | null): Promise<void> => {
+    const result = await work?.push();
+    if (result === undefined || result.kind === 'nothing') return;
+    const place = { threadId: ROOT_THREAD, turnId };
+    if (result.kind === 'pushed') {
+      log.info('branch pushed', { branch: claim.branch, commit: result.commit });
+      emit({ type: 'workspace.pushed', data: { branch: claim.branch, commit: result.commit } }, place);
+      return;
+    }
+    log.warn('the push failed', { branch: claim.branch, reason: redactor.redact(result.message) });
+    const message = redactor.redact(result.message);
+    emit({ type: 'workspace.push_failed', data: { branch: claim.branch, message } }, place);
+  };
+
+  const workspace: TurnWorkspace = {
+    head: async () => {
+      const commit = (await work?.head()) ?? null;
+      if (commit !== null) state.report({ checkout: { branch: claim.branch, commit } });
+      return commit;
+    },
+    commitsSince: async (commit) => (await work?.commitsSince(commit)) ?? [],
+    push: pushBranch,
+    onBranch: async () => {
+      try {
+        await ensureBranch(run, claim.branch);
+        if (!state.read().onBranch) state.report({ onBranch: true });
+        return true;
+      } catch (error) {
+        log.error('the session branch is not checked out', { err: error });
+        state.report({ onBranch: false });
+        return false;
+      }
+    },
+  };
+
+  const harnessHost = async (): Promise<HarnessHost> => ({
+    session: {
+      uid: claim.session.uid,
+      title: claim.session.name,
+      agent: claim.agent,
+      agents: claim.agents,
+      model: claim.model,
+      models: claim.models,
+      unattended: claim.unattended,
+    },
+    relay: { modelBaseUrl: `${relay.origin}/v1`, environmentUrl: `${relay.origin}/env`, token: ports.relayToken },
+    paths: {
+      workspace: config.workspaceDir,
+      data: join(config.dataDir, claim.harness),
+      config: join(config.configDir, claim.harness),
+      home: config.homeDir,
+      temporary: config.temporaryDir,
+    },
+    rules: await findRulesFile(config.workspaceDir, log),
+    marker: ports.marker,
+    searchPath: config.searchPath,
+    emit: (event) => {
+      if (turns === undefined) emit(event, { threadId: event.threadId, turnId: null });
+      else turns.fromHarness(event);
+    },
+    ask: broker.ask,
+    output: (line) => ports.ring.add('harness', line),
+    healthChanged,
+    endLeftovers: () => endLeftovers(ports.marker, new Set(), log),
+    log: log.child({ harness: claim.harness }),
+    clock,
+  });
+
+  const startTurns = (started: Harness): Turns =>
+    createTurns({
+      takeNextTurn: () => calls.takeNextTurn(),
+      harness: started,
+      harnessId: claim.harness,
+      branch: claim.branch,
+      defaults: { agent: claim.agent, model: claim.model?.name ?? null },
+      workspace,
+      emit: (event, place) => {
+        emit(event, place);
+      },
+      flush: events.flush,
+      closeRequests: broker.closeAll,
+      redact: redactor.redact,
+      onChange: turnChanged,
+      clock,
+      random,
+      log,
+    });
+
+  const boot = async (): Promise<void> => {
+    const bringUp = { state, clock, random, log };
+    if (ports.adapter === undefined) {
+      const message = `harness_not_available: this image has no adapter for the harness ${claim.harness}`;
+      log.error('the boot ends', { reason: message });
+      state.report({ bootError: { category: 'HarnessBoot', message } });
+      return;
+    }
+    const target = config.probeTarget;
+    const limitMs = config.isolationProbe === 'require' ? PROBE_LIMIT_MS.require : PROBE_LIMIT_MS.report;
+    const probe =
+      target === undefined
+        ? undefined
+        : () => probeIsolation({ tryConnect: tryTcp(target.host, target.port), clock }, limitMs, ending.signal);
+    const request = { branch: claim.branch, baseCommit: claim.baseCommit, author: claim.author, remoteUrl };
+    const [isIsolated, checkout] = await Promise.all([
+      waitForIsolation(bringUp, config.isolationProbe, probe, ending.signal),
+      checkOutUntilDone(bringUp, () => checkOut(run, config.workspaceDir, request, ending.signal), ending.signal),
+    ]);
+    if (!isIsolated || checkout === undefined) return;
+    emit(
+      { type: 'workspace.checked_out', data: { branch: checkout.branch, commit: checkout.commit } },
+      { threadId: ROOT_THREAD, turnId: null },
+    );
+    const knownRemote = checkout.kept ? undefined : checkout.commit;
+    work = makeBranchWork(run, { branch: claim.branch, remoteUrl, knownRemote, log });
+    if (checkout.kept) await pushBranch(null);
+    const started = await ports.adapter.start(await harnessHost());
+    harness = started;
+    if (ending.signal.aborted) {
+      await started.stop(0);
+      return;
+    }
+    turns = startTurns(started);
+    state.report({ bootError: null, harnessCapabilities: capabilitiesOf(started.optional) });
+    if (draining !== undefined) void turns.drain(0, draining.reason);
+    healthChanged();
+  };
+
+  const reporter = startReporter({
+    document: () => healthDocumentOf(state.facts()),
+    report: calls.reportHealth,
+    onPromptsWaiting: () => turns?.poke(),
+    onAbort: (turnId) => {
+      turns?.abort('asked', turnId);
+    },
+    onRefused: ports.onRefused,
+    clock,
+    log,
+  });
+  state.onChange(reporter.changed);
+  boot().catch((error: unknown) => {
+    log.error('the boot broke', { err: error });
+    state.report({ bootError: { category: 'HarnessBoot', message: 'the boot of the session failed' } });
+  });
+
+  const close = async (): Promise<void> => {
+    ending.abort();
+    reporter.stop();
+    events.stop();
+    relay.closeModels();
+    await harness?.stop(HARNESS_STOP_MS);
+    await endLeftovers(ports.marker, new Set(), log);
+    spool.close();
+  };
+
+  /** Waits for a promise, but not longer than the limit. */
+  const within = async (limitMs: number, promise: Promise<unknown>): Promise<void> => {
+    const { promise: limit, resolve } = Promise.withResolvers<void>();
+    const cancel = clock.startTimer(limitMs, resolve);
+    await Promise.race([promise, limit]);
+    cancel();
+  };
+
+  return {
+    nudge: () => turns?.poke(),
+    abort: (turnId) => {
+      const running = turns?.activity().turnId ?? null;
+      return running !== null && turns?.abort('asked', turnId) === true ? running : undefined;
+    },
+    drain: (deadlineMs, reason) => {
+      draining = { deadlineMs, reason };
+      if (deadlineMs === 0) relay.closeModels();
+      const idle = turns === undefined || turns.activity().turnId === null;
+      void turns?.drain(deadlineMs, reason).then(() => pushBranch(null));
+      return idle;
+    },
+    replaceEnvironment: (revision, environment) => {
+      if (revision >= grants.revision) {
+        grants = { revision, environment };
+        secretsChanged();
+      }
+      return grants.revision;
+    },
+    commandEnvironment: () => commandEnvironment(claim, grants),
+    currentTurnId: () => turns?.activity().turnId ?? null,
+    shutDown: async (drainMs, reason) => {
+      await turns?.drain(drainMs, 'sandbox');
+      await within(PUSH_LIMIT_MS, pushBranch(null));
+      await events.flush(FLUSH_LIMIT_MS);
+      try {
+        await calls.bye(reason);
+      } catch (error) {
+        log.warn('the control plane did not hear the last word', { err: error });
+      }
+      await close();
+    },
+    abandon: close,
+  };
+};

@@ -1,0 +1,250 @@
+// Runs prompts as turns, one at a time. Owns the start and the one terminal event of each turn, whatever the harness
+// does; then pushes the branch and takes the next. The inbox of the control plane is the truth, a nudge only saves time.
+// Must not know any harness, git or HTTP. States: closed -> idle <-> running -> closed (drained). Source: D17, house plan §7.
+import { type BackoffBounds, backoffMs } from '#base/backoff.ts';
+import { type Clock, sleep } from '#base/clock.ts';
+import { asBeeuniError } from '#base/errors.ts';
+import type { Logger } from '#base/log.ts';
+import type { TurnErrorCode, TurnOutcome, TypedEvent } from '#schema/events/envelope.ts';
+import type { Turn } from '#schema/wire/turns.ts';
+import type { Harness, TurnEnd } from '#daemon/harness/contract/adapter.ts';
+import { type HarnessEvent, ROOT_THREAD } from '#daemon/harness/contract/events.ts';
+import {
+  closeOpenCalls,
+  EMPTY_RECORD,
+  headOfBytes,
+  MAX_SUMMARY_BYTES,
+  recordEvent,
+  type TurnRecord,
+} from './turn-record.ts';
+
+/** Who ended a turn that the harness did not end: a person or the control plane, or the end of this sandbox. */
+export type AbortReason = 'asked' | 'sandbox';
+
+/** The workspace as turns need it. None rejects. */
+export type TurnWorkspace = Readonly<{
+  head: () => Promise<string | null>;
+  commitsSince: (commit: string) => Promise<readonly Readonly<{ commit: string; subject: string }>[]>;
+  /** Pushes the branch and reports it as events of the turn. */
+  push: (turnId: string | null) => Promise<void>;
+  /** Makes sure that the session branch is checked out; false when it is not and cannot be. */
+  onBranch: () => Promise<boolean>;
+}>;
+
+/** Ports of the turns. */
+export type TurnsPorts = Readonly<{
+  takeNextTurn: () => Promise<Turn | null>;
+  harness: Harness;
+  harnessId: string;
+  branch: string;
+  defaults: Readonly<{ agent: string | null; model: string | null }>;
+  workspace: TurnWorkspace;
+  emit: (event: TypedEvent, place: Readonly<{ threadId: string; turnId: string | null }>) => void;
+  /** Stores all events before the next prompt is taken, so that an ended prompt is never given again. */
+  flush: (deadlineMs: number) => Promise<boolean>;
+  closeRequests: () => void;
+  redact: (text: string) => string;
+  onChange: () => void;
+  clock: Clock;
+  random: () => number;
+  log: Logger;
+}>;
+
+/** The turns of this daemon. */
+export type Turns = Readonly<{
+  /** Looks for a prompt now; does nothing while a turn runs, while closed and while the harness is not ready. */
+  poke: () => void;
+  /** The running turn and since when, or since when there is none. */
+  activity: () => Readonly<{ turnId: string | null; sinceMs: number }>;
+  /** Passes an event of the harness on as one of the running turn. */
+  fromHarness: (event: HarnessEvent) => void;
+  /** Ends the running turn; false when none runs or another one does. */
+  abort: (reason: AbortReason, turnId?: string | undefined) => boolean;
+  /** Takes no more prompts; resolves when no turn runs. After `deadlineMs` a running turn is aborted for `reason`. */
+  drain: (deadlineMs: number, reason: AbortReason) => Promise<void>;
+}>;
+
+const TAKE_BACKOFF: BackoffBounds = { baseMs: 250, maxMs: 5_000 };
+const FLUSH_LIMIT_MS = 30_000;
+const REMEMBERED_TURNS = 64;
+
+type Running = {
+  readonly turn: Turn;
+  readonly controller: AbortController;
+  reason: AbortReason | undefined;
+  record: TurnRecord;
+};
+
+type Verdict = Readonly<{ outcome: TurnOutcome; code: TurnErrorCode | null; message: string | null }>;
+
+/** What a turn's end means for its prompt. */
+export const verdictOf = (end: TurnEnd, reason: AbortReason | undefined): Verdict => {
+  switch (end.kind) {
+    case 'completed':
+      return { outcome: 'Succeeded', code: null, message: null };
+    case 'aborted':
+      return reason === 'sandbox'
+        ? { outcome: 'Interrupted', code: 'sandbox_lost', message: 'the sandbox was ended while the turn ran' }
+        : { outcome: 'Aborted', code: 'aborted', message: 'the turn was aborted' };
+    case 'failed':
+      return { outcome: 'Failed', code: end.code, message: end.message.slice(0, 1_024) };
+  }
+};
+
+/** Turns of one session; nothing happens before the first `poke`. */
+export const createTurns = (ports: TurnsPorts): Turns => {
+  const { clock, log, workspace } = ports;
+  const closed = new AbortController();
+  const ended: string[] = [];
+  let running: Running | undefined;
+  let looking = false;
+  let lookAgain = false;
+  /** Set once a drain is over its deadline: a prompt that was being taken meanwhile is ended at its start. */
+  let overdue: AbortReason | undefined;
+  let sinceMs = clock.nowMs();
+  let idleWaiters: (() => void)[] = [];
+
+  const change = (next: Running | undefined): void => {
+    running = next;
+    sinceMs = clock.nowMs();
+    ports.onChange();
+  };
+
+  const place = (turn: Turn, threadId: string = ROOT_THREAD) => ({ threadId, turnId: turn.turnId });
+
+  const submit = async (current: Running): Promise<TurnEnd> => {
+    try {
+      return await ports.harness.submit(current.turn, current.controller.signal);
+    } catch (error) {
+      log.error('the harness adapter broke', { turnId: current.turn.turnId, err: error });
+      return { kind: 'failed', code: 'unknown', message: 'the harness adapter failed' };
+    }
+  };
+
+  const announceStart = (turn: Turn): void => {
+    const data = {
+      promptId: turn.promptId,
+      messageId: turn.messageId,
+      agent: turn.agent ?? ports.defaults.agent,
+      model: turn.model ?? ports.defaults.model,
+      harness: ports.harnessId,
+    };
+    ports.emit({ type: 'turn.started', data }, place(turn));
+    ports.emit({ type: 'session.status', data: { status: 'busy' } }, place(turn));
+  };
+
+  const announceEnd = async (current: Running, end: TurnEnd, before: string | null): Promise<void> => {
+    const { turn, record } = current;
+    const verdict = verdictOf(end, current.reason);
+    ports.closeRequests();
+    for (const event of closeOpenCalls(record, verdict.code === 'harness_died')) {
+      ports.emit(event, place(turn, event.threadId));
+    }
+    const commit = await workspace.head();
+    const commits = before === null || commit === before ? [] : await workspace.commitsSince(before);
+    for (const each of commits) {
+      ports.emit({ type: 'workspace.committed', data: { branch: ports.branch, ...each } }, place(turn));
+    }
+    if (verdict.outcome === 'Failed' && verdict.code !== null) {
+      ports.emit({ type: 'session.error', data: { code: verdict.code, message: verdict.message ?? '' } }, place(turn));
+    }
+    ports.emit({ type: 'session.status', data: { status: 'idle' } }, place(turn));
+    ports.emit({ type: 'session.idle', data: {} }, place(turn));
+    const summary = record.answer === null ? null : headOfBytes(ports.redact(record.answer), MAX_SUMMARY_BYTES);
+    ports.emit({ type: 'turn.ended', data: { promptId: turn.promptId, ...verdict, summary, commit } }, place(turn));
+    log.info('turn ended', { turnId: turn.turnId, outcome: verdict.outcome, code: verdict.code });
+  };
+
+  const run = async (turn: Turn): Promise<void> => {
+    const current: Running = { turn, controller: new AbortController(), reason: undefined, record: EMPTY_RECORD };
+    change(current);
+    log.info('turn started', { turnId: turn.turnId });
+    const before = await workspace.head();
+    announceStart(turn);
+    if (overdue !== undefined) abort(overdue);
+    const end = await submit(current);
+    await announceEnd(current, end, before);
+    ended.push(turn.turnId);
+    if (ended.length > REMEMBERED_TURNS) ended.shift();
+    await workspace.push(turn.turnId);
+    change(undefined);
+  };
+
+  const isReady = (): boolean => ports.harness.health().state === 'ok';
+
+  const take = async (): Promise<Turn | null> => {
+    for (let failures = 1; !closed.signal.aborted; failures += 1) {
+      try {
+        if (!(await ports.flush(FLUSH_LIMIT_MS))) throw new Error('events of the last turn are not stored yet');
+        const turn = await ports.takeNextTurn();
+        if (turn === null || !ended.includes(turn.turnId)) return turn;
+        log.warn('an ended turn was given again', { turnId: turn.turnId });
+      } catch (error) {
+        if (closed.signal.aborted) return null;
+        log.warn('no prompt could be taken', { code: asBeeuniError(error)?.code, err: error });
+      }
+      await sleep(clock, backoffMs(TAKE_BACKOFF, failures, ports.random), closed.signal);
+    }
+    return null;
+  };
+
+  const look = async (): Promise<void> => {
+    do {
+      lookAgain = false;
+      while (!closed.signal.aborted && isReady() && (await workspace.onBranch())) {
+        const turn = await take();
+        if (turn === null) break;
+        await run(turn);
+      }
+    } while (lookAgain && !closed.signal.aborted);
+  };
+
+  const poke = (): void => {
+    if (looking) {
+      lookAgain = true;
+      return;
+    }
+    if (closed.signal.aborted || !isReady()) return;
+    looking = true;
+    look()
+      .catch((error: unknown) => log.error('taking turns broke', { err: error }))
+      .finally(() => {
+        looking = false;
+        for (const resolve of idleWaiters.splice(0)) resolve();
+        if (lookAgain) poke();
+      });
+  };
+
+  const abort = (reason: AbortReason, turnId?: string): boolean => {
+    if (running === undefined || (turnId !== undefined && running.turn.turnId !== turnId)) return false;
+    if (ended.at(-1) === running.turn.turnId) return false;
+    running.reason ??= reason;
+    running.controller.abort();
+    return true;
+  };
+
+  return {
+    poke,
+    abort,
+    activity: () => ({ turnId: running?.turn.turnId ?? null, sinceMs }),
+    fromHarness: (event) => {
+      if (running !== undefined) running.record = recordEvent(running.record, event);
+      ports.emit(event, { threadId: event.threadId, turnId: running?.turn.turnId ?? null });
+    },
+    drain: async (deadlineMs, reason) => {
+      closed.abort();
+      if (!looking) return;
+      const idle = new Promise<void>((resolve) => {
+        idleWaiters.push(resolve);
+      });
+      const expire = (): void => {
+        overdue = reason;
+        abort(reason);
+      };
+      if (deadlineMs <= 0) expire();
+      const cancel = clock.startTimer(deadlineMs, expire);
+      await idle;
+      cancel();
+    },
+  };
+};
