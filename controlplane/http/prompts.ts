@@ -12,18 +12,9 @@ import type {
 } from '#schema/rest/prompts.ts';
 import type { ModelVerdict } from '#schema/rest/workspace.ts';
 import { checkAgentOf, checkModelOf } from '../app/check-new-session.ts';
-import type { Page, PageRequest } from '../app/page.ts';
+import type { Prompts } from '../app/prompts.ts';
 import { type Fetch, requireSession } from './find-objects.ts';
 import type { Handler } from './handler.ts';
-
-/** A prompt as a client sends it. */
-export type PromptInput = Readonly<{
-  messageId: string | undefined;
-  delivery: 'queue' | 'interrupt';
-  parts: readonly Readonly<{ type: 'text'; text: string }>[];
-  agent: string | undefined;
-  model: string | undefined;
-}>;
 
 /** What the handlers need. */
 export type PromptPorts = Readonly<{
@@ -31,15 +22,7 @@ export type PromptPorts = Readonly<{
   fetchProject: Fetch<Project>;
   /** The verdict on a model name. Errors: UnavailableError `registry_unavailable`. */
   judgeModel: (name: string) => Promise<ModelVerdict | undefined>;
-  /** Stores a prompt and nudges; the stored one for a repeated message id, with `deduplicated`. */
-  sendPrompt: (session: Session, prompt: PromptInput) => Promise<PromptView>;
-  listPrompts: (session: Session, page: PageRequest) => Promise<Page<PromptView>>;
-  /** Errors: NotFoundError `prompt_not_found`. */
-  getPrompt: (session: Session, id: string) => Promise<PromptView>;
-  /** Errors: NotFoundError `prompt_not_found`, ConflictError `prompt_started`. */
-  withdrawPrompt: (session: Session, id: string) => Promise<void>;
-  /** Ends the running turn; gives back its id. Errors: ConflictError `no_active_turn`. */
-  abortTurn: (session: Session) => Promise<string>;
+  prompts: Pick<Prompts, 'send' | 'list' | 'get' | 'withdraw' | 'abortTurn'>;
 }>;
 
 /** The handlers, one per route of schema/rest/prompts.ts that is no stream. */
@@ -81,21 +64,21 @@ export const makePromptHandlers = (ports: PromptPorts): PromptHandlers => {
           await checkModelOf(project, body.model, ports.judgeModel);
       }
       const { messageId, delivery, parts, agent, model } = body;
-      const view = await ports.sendPrompt(session, { messageId, delivery, parts, agent, model });
+      const view = await ports.prompts.send(session, { messageId, delivery, parts, agent, model });
       return { status: view.deduplicated ? 200 : 202, body: view };
     },
     listPrompts: async ({ params, query }) => {
-      const page = await ports.listPrompts(await found(params), query);
+      const page = await ports.prompts.list(await found(params), query);
       return { status: 200, body: { items: [...page.items], cursor: page.cursor } };
     },
-    getPrompt: async ({ params }) => ({ status: 200, body: await ports.getPrompt(await found(params), params.id) }),
+    getPrompt: async ({ params }) => ({ status: 200, body: await ports.prompts.get(await found(params), params.id) }),
     deletePrompt: async ({ params }) => {
-      await ports.withdrawPrompt(await found(params), params.id);
+      await ports.prompts.withdraw(await found(params), params.id);
       return { status: 204, body: null };
     },
     abortSessionTurn: async ({ params }) => ({
       status: 202,
-      body: { turnId: await ports.abortTurn(await found(params)) },
+      body: { turnId: await ports.prompts.abortTurn(await found(params)) },
     }),
   };
 };
