@@ -75,7 +75,7 @@ export const SLUG_PATTERN = /^[a-z0-9][a-z0-9_-]{0,127}$/;
 export const Slug = z.string().min(1).max(128).regex(SLUG_PATTERN);
 
 /** The pattern of `provider/model`; the model part may itself contain slashes. */
-export const MODEL_NAME_PATTERN = /^[a-z0-9][a-z0-9_-]{0,127}\/[A-Za-z0-9][A-Za-z0-9._:\/@+-]*$/;
+export const MODEL_NAME_PATTERN = /^[a-z0-9][a-z0-9_-]{0,127}\/[A-Za-z0-9][A-Za-z0-9._:/@+-]*$/;
 
 /** A model named `provider/model`, at most 256 characters. Source: A213. */
 export const ModelName = z.string().min(3).max(256).regex(MODEL_NAME_PATTERN);
@@ -85,7 +85,7 @@ export const ModelPattern = z
   .string()
   .min(3)
   .max(256)
-  .regex(/^[a-z0-9][a-z0-9_-]{0,127}\/(\*|[A-Za-z0-9][A-Za-z0-9._:\/@+-]*)$/);
+  .regex(/^[a-z0-9][a-z0-9_-]{0,127}\/(\*|[A-Za-z0-9][A-Za-z0-9._:/@+-]*)$/);
 
 /** The message of a name with the reserved prefix. */
 export const RESERVED_ENV_MESSAGE = 'names that start with BEEUNI_ are reserved';
@@ -122,7 +122,8 @@ export function isBranchName(text: string): boolean {
     text.length > 0 &&
     text.length <= 200 &&
     text !== '@' &&
-    !/[\x00-\x20\x7f~^:?*[\\]|(^|\/)[.]|^[-/]|[.][.]|\/\/|@[{]|[.]lock(\/|$)|[/.]$/.test(text)
+    [...text].every((character) => character > ' ' && character !== '\x7f') &&
+    !/[~^:?*[\\]|(^|\/)[.]|^[-/]|[.][.]|\/\/|@[{]|[.]lock(\/|$)|[/.]$/.test(text)
   );
 }
 
@@ -138,14 +139,14 @@ export const ImageRef = z
   .string()
   .min(1)
   .max(512)
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._:\/@-]*$/);
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._:/@-]*$/);
 
 /** An image reference, or a prefix of references that ends in `*`; at most 512 characters. */
 export const ImagePattern = z
   .string()
   .min(1)
   .max(512)
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._:\/@-]*\*?$/);
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._:/@-]*\*?$/);
 
 /** A change of this free text asks for something (sync, restart); at most 64 characters. */
 export const ChangeToken = z

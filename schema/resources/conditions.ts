@@ -1,7 +1,7 @@
 // The shape of conditions and the closed lists of types and reasons of both kinds, each reason with when it is true.
 // It must not know how a condition is computed; the operator decides, these lists bound what it may say.
 import { z } from 'zod';
-import { counter, integer, Timestamp, text } from '../primitives.ts';
+import { counter, Timestamp, text } from '../primitives.ts';
 
 /** Status of a condition. */
 export const CONDITION_STATUSES = ['True', 'False', 'Unknown'] as const;

@@ -102,9 +102,7 @@ const Features = z.object({
     'Model calls through the gateway; off needs spec.providerKeys and runs opencode. Default Inherit.',
   ),
   piHarness: flag().describe('Run the experimental harness pi. Default Inherit.'),
-  configReleases: flag().describe(
-    'Serve agent configuration from releases of the default branch. Default Inherit.',
-  ),
+  configReleases: flag().describe('Serve agent configuration from releases of the default branch. Default Inherit.'),
   warmSessions: flag().describe('Keep a sandbox ready before it is asked for. Default Inherit.'),
 });
 
