@@ -415,6 +415,40 @@ test('refuses a param, a query and an unknown route with a sentence each', async
   assert.deepEqual([broken.status, errorOf(broken).code], [400, 'invalid_request']);
 });
 
+test('FF12 refuses a change that a page of another site asks for', async () => {
+  const body = '{"name":"a"}';
+  for (const origin of ['https://evil.example', 'null', `http://127.0.0.1:${listening.port + 1}`]) {
+    const reply = await send('POST', '/v1/things/abc', { headers: { ...json, origin }, body });
+    assert.deepEqual([reply.status, errorOf(reply).code], [403, 'forbidden'], origin);
+    assert.equal(reply.headers['access-control-allow-origin'], undefined);
+  }
+  const own = `http://127.0.0.1:${listening.port}`;
+  assert.equal((await send('POST', '/v1/things/abc', { headers: { ...json, origin: own }, body })).status, 201);
+});
+
+test('FC9 refuses 100 MB in chunks early, and ends the connection', async () => {
+  const socket = connect(listening.port, '127.0.0.1');
+  let text = '';
+  let sent = 0;
+  const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`;
+  const ended = new Promise<void>((resolve) => socket.on('close', () => resolve()));
+  socket.on('error', () => {});
+  socket.on('data', (part) => {
+    text += part.toString();
+  });
+  socket.write(
+    `POST /v1/things/abc HTTP/1.1\r\n${head}content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`,
+  );
+  while (sent < 1_600 && !socket.destroyed && text === '') {
+    socket.write(chunk);
+    sent += 1;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await ended;
+  assert.match(text, /^HTTP\/1.1 413 [^]*body_too_large/);
+  assert.ok(sent < 400, `sent ${sent} chunks of 64 KiB`);
+});
+
 test('refuses a body on a route that takes none', async () => {
   const reply = await send('DELETE', '/v1/things/abc', { headers: { ...json, 'content-length': '2' }, body: '{}' });
   assert.deepEqual([reply.status, errorOf(reply).message], [400, 'this route takes no body']);

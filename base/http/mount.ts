@@ -2,12 +2,12 @@
 // Must not know how a caller is recognised or what a route does. Source: house plan §3, 20-control-plane §2.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { errorChain, InvalidError } from '#base/errors.ts';
+import { errorChain, ForbiddenError, InvalidError } from '#base/errors.ts';
 import type { Route, RouteAnswer, RouteRequest } from '#schema/define-route.ts';
 import { parseJsonBody } from './json-body.ts';
 import { NDJSON_HEADERS, type NdjsonWriter, ndjsonHeartbeat, ndjsonWriter } from './ndjson.ts';
 import { parseInput } from './parse-input.ts';
-import { type HttpServer, sendError } from './server.ts';
+import { type HttpServer, isMutating, sendError } from './server.ts';
 import { SSE_HEADERS, type SseWriter, sseHeartbeat, sseWriter } from './sse.ts';
 import { type OpenStream, openStream } from './stream-writer.ts';
 
@@ -108,6 +108,19 @@ const checkHead = (request: FastifyRequest, takesBody: boolean): void => {
   }
 };
 
+/**
+ * Refuses a change that a page of another site asks a browser for. Nothing here lives by cookies, so such a call would
+ * carry no credential; this is the second bar. Source: FF12.
+ */
+const checkOrigin = (request: FastifyRequest): void => {
+  const { origin, host } = request.headers;
+  if (origin === undefined) return;
+  const from = URL.canParse(origin) ? new URL(origin).host : undefined;
+  if (from === undefined || from !== host) {
+    throw new ForbiddenError('forbidden', 'a page of another origin may not call this');
+  }
+};
+
 type Admitted<C> = Readonly<{ call: GuardedCall; caller: C; params: unknown }>;
 
 const EMPTY = z.object({});
@@ -142,6 +155,7 @@ const register = <C>(server: HttpServer, route: Route, guard: Guard<C>, run: Run
         signal: signalOf(reply),
       };
       checkHead(request, route.body !== undefined);
+      if (isMutating(route.method)) checkOrigin(request);
       const caller = await guard.authenticate(call);
       if (route.auth.kind !== 'anyone') server.budget.admit(request.raw.socket);
       const params = route.params === undefined ? undefined : parseInput('path', route.params, call.params);

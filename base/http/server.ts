@@ -70,6 +70,10 @@ export const sendError = (
   if (answer.isBug) server.log.error('a request failed on a fault of ours', { ...fields, err: error });
   else if (answer.status >= 500)
     server.log.warn('a request failed', { ...fields, code: answer.code, chain: errorChain(error) });
+  const { complete, headers } = request.raw;
+  const hasBody = headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
+  // What was not read is not worth reading: the connection ends with the answer.
+  if (hasBody && !complete) reply.header('connection', 'close');
   return reply
     .code(answer.status)
     .headers(answer.headers)
