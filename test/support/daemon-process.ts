@@ -1,0 +1,142 @@
+// Runs the real daemon as a process with folders of its own, as a pod would, against a given control plane.
+// Must not know what is tested.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { HealthDocument } from '#schema/wire/health.ts';
+import { opencodePath } from './opencode.ts';
+import { until } from './until.ts';
+
+const MAIN = fileURLToPath(new URL('../../sandbox-image/daemon/main.ts', import.meta.url));
+
+/** Folders of one sandbox; they outlive its daemons, as a volume does. */
+export type SandboxFolders = Readonly<{
+  root: string;
+  workspace: string;
+  data: string;
+  config: string;
+  home: string;
+  temporary: string;
+  tokenFile: string;
+  remove: () => void;
+}>;
+
+/** New folders and a token file with the given content. */
+export const makeSandboxFolders = (token: string): SandboxFolders => {
+  const root = mkdtempSync(join(tmpdir(), 'beeuni-sandbox-'));
+  const folder = (name: string): string => {
+    mkdirSync(join(root, name));
+    return join(root, name);
+  };
+  const tokenFile = join(folder('token'), 'token');
+  writeFileSync(tokenFile, token);
+  return {
+    root,
+    workspace: folder('workspace'),
+    data: folder('data'),
+    config: folder('config'),
+    home: folder('home'),
+    temporary: folder('tmp'),
+    tokenFile,
+    remove: () => rmSync(root, { recursive: true, force: true }),
+  };
+};
+
+/** A running daemon. */
+export type DaemonProcess = Readonly<{
+  pid: number;
+  /** Base URL of port 8000. */
+  url: () => Promise<string>;
+  health: () => Promise<HealthDocument>;
+  /** Calls a route of port 8000. */
+  call: (method: string, path: string, credential?: string, body?: unknown) => Promise<Readonly<{ status: number; body: unknown }>>;
+  output: () => string;
+  signal: (name: NodeJS.Signals) => void;
+  exited: Promise<Readonly<{ code: number | null; signal: string | null }>>;
+  /** Kills it if it still runs, and what its harness left. */
+  cleanUp: () => Promise<void>;
+}>;
+
+/** Starts the daemon in the folders. `environment` overrides single names; undefined leaves one out. */
+export const startDaemon = (
+  folders: SandboxFolders,
+  controlPlaneUrl: string,
+  environment: Readonly<Record<string, string | undefined>> = {},
+): DaemonProcess => {
+  const program = opencodePath();
+  const all: Record<string, string | undefined> = {
+    PATH: `${program === undefined ? '' : `${dirname(program)}:`}${process.env['PATH'] ?? ''}`,
+    HOME: folders.home,
+    TMPDIR: folders.temporary,
+    BEEUNI_CONTROL_PLANE_URL: controlPlaneUrl,
+    BEEUNI_TOKEN_FILE: folders.tokenFile,
+    BEEUNI_PORT: '0',
+    BEEUNI_HARNESS: 'opencode',
+    BEEUNI_WORKSPACE_DIR: folders.workspace,
+    BEEUNI_DATA_DIR: folders.data,
+    BEEUNI_CONFIG_DIR: folders.config,
+    BEEUNI_DRAIN_SECONDS: '5',
+    BEEUNI_LOG_LEVEL: 'debug',
+    ...environment,
+  };
+  const child: ChildProcess = spawn(process.execPath, [MAIN], {
+    env: Object.fromEntries(Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined)),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  }
+  const exited = new Promise<Readonly<{ code: number | null; signal: string | null }>>((resolve) => {
+    child.once('exit', (code, signal) => resolve({ code, signal }));
+  });
+  const url = (): Promise<string> =>
+    until(
+      'the daemon listens',
+      () => {
+        const port = /"port":(\d+),"version":"[^"]*","message":"listening"/.exec(output)?.[1];
+        return port === undefined ? undefined : `http://127.0.0.1:${port}`;
+      },
+      { describe: () => output.slice(-2_000) },
+    );
+  const call: DaemonProcess['call'] = async (method, path, credential, body) => {
+    const response = await fetch((await url()) + path, {
+      method,
+      headers: {
+        ...(credential === undefined ? {} : { authorization: `Bearer ${credential}` }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, body: text === '' ? undefined : JSON.parse(text) };
+  };
+  return {
+    pid: child.pid ?? 0,
+    url,
+    health: async () => (await call('GET', '/beeuni/health')).body as HealthDocument,
+    call,
+    output: () => output,
+    signal: (name) => {
+      child.kill(name);
+    },
+    exited,
+    cleanUp: async () => {
+      const health = await call('GET', '/beeuni/health').catch(() => undefined);
+      const pid = (health?.body as HealthDocument | undefined)?.harness.details['pid'];
+      child.kill('SIGKILL');
+      await exited;
+      if (typeof pid === 'number') {
+        try {
+          process.kill(-pid, 'SIGKILL');
+        } catch {
+          // It is gone.
+        }
+      }
+    },
+  };
+};
