@@ -40,7 +40,7 @@ async function importStream(init: ProcessIdentity, archive: AsyncIterable<Uint8A
   const ended = new Promise<number | null>((resolve, reject) => child.on('error', reject).on('close', resolve));
   const written = pipeline(Readable.from(archive, { objectMode: false }), child.stdin).catch((err: unknown) => err);
   const code = await ended;
-  if (code !== 0) throw new Error(`an image was not imported: ${Buffer.concat(words)}`);
+  if (code !== 0) throw new Error(`an image was not imported: ${Buffer.concat(words).toString()}`);
   const writeError = await written;
   if (writeError) throw writeError;
 }

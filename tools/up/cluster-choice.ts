@@ -30,11 +30,14 @@ const contextCluster = async (): Promise<ChosenCluster> => {
     kubeconfigPath: process.env['KUBECONFIG'],
     load: async (image, archivePath) => {
       const remote = `${registry.replace(/\/$/, '')}/${image.replace(/^localhost\//, '')}`;
-      await runProgram('buildah', ['push', `docker-archive:${archivePath}`, `docker://${remote}`]).catch(async () => {
-        await runProgram('docker', ['load', '-i', archivePath]);
+      // Without a Docker engine the image is a folder with an OCI layout.
+      if (archivePath.endsWith('.oci')) {
+        const id = (await runProgram('buildah', ['pull', '--quiet', `oci:${archivePath}`])).trim();
+        await runProgram('buildah', ['push', id, `docker://${remote}`]);
+      } else {
         await runProgram('docker', ['tag', image, remote]);
         await runProgram('docker', ['push', remote]);
-      });
+      }
       return remote;
     },
   };
