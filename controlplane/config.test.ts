@@ -20,7 +20,7 @@ const least = { BEEUNI_ENCRYPTION_KEY_FILE: key, BEEUNI_DATABASE_DIRECTORY: '/da
 test('the least environment gives every default', () => {
   const config = readConfig(least);
   assert.deepEqual(config.database, { kind: 'embedded', directory: '/data' });
-  assert.equal(config.encryptionKey.length, 32);
+  assert.equal(config.sealKeys.length, 1);
   assert.equal(config.flags.llm_gateway.default, true);
   assert.deepEqual(config.operator, { namespace: 'beeuni', serviceAccount: 'beeuni-operator' });
   assert.equal(config.envModel, undefined);
@@ -60,7 +60,7 @@ const refused: readonly [name: string, environment: Record<string, string>, ...m
   ['a number above its bound', { ...least, BEEUNI_DATABASE_POOL_SIZE: '501' }, /POOL_SIZE: must be at most 500/],
   ['a relative path', { ...least, BEEUNI_ENCRYPTION_KEY_FILE: 'key' }, /must be an absolute path/],
   ['a missing file', { ...least, BEEUNI_ENCRYPTION_KEY_FILE: '/nowhere/key' }, /cannot be read \(ENOENT\)/],
-  ['a short key', { ...least, BEEUNI_ENCRYPTION_KEY_FILE: file('short', 'aGk=') }, /must hold 32 bytes in base64/],
+  ['a short key', { ...least, BEEUNI_ENCRYPTION_KEY_FILE: file('short', 'aGk=') }, /is not 32 bytes in base64 or hex/],
   ['no database', { BEEUNI_ENCRYPTION_KEY_FILE: key }, /exactly one of/],
   ['two databases', { ...least, DATABASE_URL: 'postgres://db/b' }, /exactly one of/],
   ['another database', { BEEUNI_ENCRYPTION_KEY_FILE: key, DATABASE_URL: 'mysql://db' }, /must begin with postgres/],

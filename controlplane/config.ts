@@ -7,6 +7,7 @@ import { InvalidError } from '#base/errors.ts';
 import { LOG_LEVELS } from '#base/log.ts';
 import { FEATURE_FLAGS, type FeatureFlag } from '#schema/resources/project.ts';
 import { DEFAULT_PLATFORM_FLAGS, type PlatformFlags } from '#schema/rules/effective-flags.ts';
+import { parseSealKeys, type SealKey } from './store/seal.ts';
 
 const port = (fallback: number, what: string) =>
   z.coerce
@@ -77,7 +78,9 @@ export const CONTROL_PLANE_ENVIRONMENT = z.object({
   BEEUNI_DATABASE_URL_FILE: path('File that holds the URL of the Postgres to use.').optional(),
   BEEUNI_DATABASE_DIRECTORY: path('Folder of the embedded Postgres; used when no URL is given.').optional(),
   BEEUNI_DATABASE_POOL_SIZE: whole(16, 2, 500, 'Connections to Postgres at most.'),
-  BEEUNI_ENCRYPTION_KEY_FILE: path('File with 32 random bytes in base64 that seal provider keys.'),
+  BEEUNI_ENCRYPTION_KEY_FILE: path(
+    'File with the keys that seal what is stored: 32 random bytes in base64, one key a line, the newest first.',
+  ),
   BEEUNI_KUBECONFIG: path('Kubeconfig file; without it the service account of the pod is used.').optional(),
   BEEUNI_WATCH_NAMESPACES: list('Namespaces to look at; empty means all.'),
   BEEUNI_AUDIENCE: z
@@ -140,21 +143,19 @@ export type DatabaseSetting =
 export type ControlPlaneConfig = Readonly<{
   settings: Settings;
   database: DatabaseSetting;
-  /** 32 bytes. */
-  encryptionKey: Buffer;
+  /** The first one seals, all of them open. */
+  sealKeys: readonly [SealKey, ...SealKey[]];
   flags: PlatformFlags;
   operator: Readonly<{ namespace: string; serviceAccount: string }>;
   envModel: Readonly<{ baseUrl: string; id: string; apiKey: string | undefined }> | undefined;
 }>;
 
-const KEY_BYTES = 32;
-
-const readSecretFile = (name: string, file: string, problems: string[]): string => {
+const readSecretFile = (name: string, file: string, problems: string[]): string | undefined => {
   try {
     return readFileSync(file, 'utf8').trim();
   } catch (error) {
     problems.push(`${name}: the file ${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'error'})`);
-    return '';
+    return undefined;
   }
 };
 
@@ -170,25 +171,25 @@ const databaseOf = (settings: Settings, problems: string[]): DatabaseSetting => 
   }
   if (BEEUNI_DATABASE_URL_FILE !== undefined) {
     const url = readSecretFile('BEEUNI_DATABASE_URL_FILE', BEEUNI_DATABASE_URL_FILE, problems);
-    if (url !== '' && !/^postgres(ql)?:\/\//.test(url)) {
+    if (url !== undefined && !/^postgres(ql)?:\/\//.test(url)) {
       problems.push('BEEUNI_DATABASE_URL_FILE: the file must hold a URL that begins with postgres://');
     }
-    return { kind: 'url', url };
+    return { kind: 'url', url: url ?? '' };
   }
   if (DATABASE_URL !== undefined) return { kind: 'url', url: DATABASE_URL };
   return { kind: 'embedded', directory: BEEUNI_DATABASE_DIRECTORY ?? '' };
 };
 
-const encryptionKeyOf = (settings: Settings, problems: string[]): Buffer => {
-  const file = settings.BEEUNI_ENCRYPTION_KEY_FILE;
-  const text = readSecretFile('BEEUNI_ENCRYPTION_KEY_FILE', file, problems);
-  const key = Buffer.from(text, 'base64');
-  if (text !== '' && key.length !== KEY_BYTES) {
-    problems.push(
-      `BEEUNI_ENCRYPTION_KEY_FILE: the file must hold ${KEY_BYTES} bytes in base64 (openssl rand -base64 32)`,
-    );
+const sealKeysOf = (settings: Settings, problems: string[]): readonly SealKey[] => {
+  const text = readSecretFile('BEEUNI_ENCRYPTION_KEY_FILE', settings.BEEUNI_ENCRYPTION_KEY_FILE, problems);
+  if (text === undefined) return [];
+  try {
+    return parseSealKeys(text);
+  } catch (error) {
+    const what = error instanceof Error ? error.message : 'the key file cannot be used';
+    problems.push(`BEEUNI_ENCRYPTION_KEY_FILE: ${what} (make one with: openssl rand -base64 32)`);
+    return [];
   }
-  return key;
 };
 
 const envModelOf = (settings: Settings, problems: string[]): ControlPlaneConfig['envModel'] => {
@@ -200,7 +201,7 @@ const envModelOf = (settings: Settings, problems: string[]): ControlPlaneConfig[
     problems.push('BEEUNI_ENV_MODEL_KEY_FILE: a key without BEEUNI_ENV_MODEL_BASE_URL has no use');
   }
   if (baseUrl === undefined || id === undefined) return undefined;
-  const key = file === undefined ? '' : readSecretFile('BEEUNI_ENV_MODEL_KEY_FILE', file, problems);
+  const key = file === undefined ? undefined : readSecretFile('BEEUNI_ENV_MODEL_KEY_FILE', file, problems);
   return { baseUrl, id, apiKey: key === '' ? undefined : key };
 };
 
@@ -226,7 +227,7 @@ export const readConfig = (environment: Environment = process.env): ControlPlane
   const settings = readEnvironment(CONTROL_PLANE_ENVIRONMENT, environment);
   const problems: string[] = [];
   const database = databaseOf(settings, problems);
-  const encryptionKey = encryptionKeyOf(settings, problems);
+  const [sealKey, ...olderKeys] = sealKeysOf(settings, problems);
   const envModel = envModelOf(settings, problems);
   const ports = [
     settings.BEEUNI_PUBLIC_PORT,
@@ -235,13 +236,13 @@ export const readConfig = (environment: Environment = process.env): ControlPlane
     settings.BEEUNI_METRICS_PORT,
   ].filter((value) => value !== 0);
   if (new Set(ports).size !== ports.length) problems.push('BEEUNI_PUBLIC_PORT: the four ports must differ');
-  if (problems.length > 0) {
+  if (problems.length > 0 || sealKey === undefined) {
     throw new InvalidError('invalid_configuration', `the environment is wrong:\n  ${problems.sort().join('\n  ')}`);
   }
   return {
     settings,
     database,
-    encryptionKey,
+    sealKeys: [sealKey, ...olderKeys],
     flags: flagsOf(settings),
     operator: {
       namespace: settings.BEEUNI_OPERATOR_NAMESPACE ?? settings.BEEUNI_NAMESPACE,

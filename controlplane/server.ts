@@ -1,4 +1,4 @@
-// Builds the four servers of the control plane from handlers and one guard; it opens no port.
+// Builds the servers of the control plane from handlers and one guard; it opens no port.
 // Must not know what handlers do. Source: 20-control-plane §1.
 import type { Clock } from '#base/clock.ts';
 import { mount, mountNdjson, mountSse } from '#base/http/mount.ts';
@@ -51,23 +51,23 @@ export type PublicHandlers = ProjectHandlers &
   ModelHandlers &
   Readonly<{ streamEvents: SseHandler<typeof promptRoutes.streamEventsRoute> }>;
 
-/** What the servers are built from. `mountGit` serves the git proxy. */
-export type ServerPorts = Readonly<{
-  log: Logger;
-  clock: Clock;
-  version: string;
-  guard: Guard;
-  public: PublicHandlers;
-  sandbox: SandboxHandlers;
-  internal: InternalHandlers;
-  gateway: GatewayHandlers;
-  mountGit: (server: HttpServer, guard: Guard) => void;
-  system: SystemPorts;
-  observe: (record: RequestRecord) => void;
-}>;
+/** What every server is built from. */
+export type ServerBasics = Readonly<{ log: Logger; clock: Clock; observe: (record: RequestRecord) => void }>;
 
-/** One server for each listener. */
-export type ControlPlaneServers = Readonly<Record<Exclude<Listener, 'daemon'>, HttpServer>>;
+/** What the servers are built from. `mountGit` serves the git proxy. */
+export type ServerPorts = ServerBasics &
+  Readonly<{
+    version: string;
+    guard: Guard;
+    public: PublicHandlers;
+    sandbox: SandboxHandlers;
+    internal: InternalHandlers;
+    gateway: GatewayHandlers;
+    mountGit: (server: HttpServer, guard: Guard) => void;
+  }>;
+
+/** One server for each listener whose callers are known. */
+export type ControlPlaneServers = Readonly<Record<'public' | 'sandbox' | 'internal', HttpServer>>;
 
 const mountPublic = (server: HttpServer, handlers: PublicHandlers, guard: Guard): void => {
   mount(server, projectRoutes.listProjectsRoute, handlers.listProjects, guard);
@@ -118,22 +118,23 @@ const mountInternal = (server: HttpServer, handlers: InternalHandlers, guard: Gu
   mount(server, syncRoutes.secretChangedRoute, handlers.secretChanged, guard);
 };
 
+/** The server for probes and metrics; it is there before anything else. */
+export const buildMetricsServer = (basics: ServerBasics, system: SystemPorts): HttpServer => {
+  const server = createHttpServer({ listener: 'metrics', ...basics });
+  mountSystem(server, system);
+  return server;
+};
+
 /** The servers with every route mounted; a new route of schema/ has to be added here, which a test checks. */
 export const buildServers = (ports: ServerPorts): ControlPlaneServers => {
   const { log, clock, guard, observe } = ports;
   const make = (listener: Listener): HttpServer => createHttpServer({ listener, log, clock, observe });
-  const servers = {
-    public: make('public'),
-    sandbox: make('sandbox'),
-    internal: make('internal'),
-    metrics: make('metrics'),
-  };
+  const servers = { public: make('public'), sandbox: make('sandbox'), internal: make('internal') };
   mountPublic(servers.public, ports.public, guard);
   mountApiDocument(servers.public, apiDocument(ports.version));
   mountSandbox(servers.sandbox, ports.sandbox, guard);
   mountGateway(servers.sandbox, ports.gateway, guard);
   ports.mountGit(servers.sandbox, guard);
   mountInternal(servers.internal, ports.internal, guard);
-  mountSystem(servers.metrics, ports.system);
   return servers;
 };

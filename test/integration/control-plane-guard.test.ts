@@ -4,19 +4,23 @@ import { after, before, test } from 'node:test';
 import { systemClock } from '#base/clock.ts';
 import { ConflictError } from '#base/errors.ts';
 import { type Listening, listen } from '#base/http/listen.ts';
+import type { HttpServer } from '#base/http/server.ts';
 import { createLogger } from '#base/log.ts';
 import { makeRateLimit } from '#controlplane/app/rate-limit.ts';
 import type { StoredAnswer } from '#controlplane/app/writes.ts';
 import { makeAuthenticate } from '#controlplane/http/authenticate.ts';
 import { makeAuthorize } from '#controlplane/http/authorize.ts';
+import type { GitProxy } from '#controlplane/git/proxy.ts';
+import { mountGit } from '#controlplane/http/git.ts';
 import { makeGuard } from '#controlplane/http/guard.ts';
 import { makeIdentities } from '#controlplane/kubernetes/identity.ts';
-import { buildServers, type ControlPlaneServers, type ServerPorts } from '#controlplane/server.ts';
+import { buildMetricsServer, buildServers, type ControlPlaneServers, type ServerPorts } from '#controlplane/server.ts';
 import type { Route } from '#schema/define-route.ts';
 import { PUBLIC_ROUTES } from '#schema/rest/index.ts';
 import * as system from '#schema/rest/system.ts';
 import * as claim from '#schema/wire/claim.ts';
 import * as gateway from '#schema/wire/gateway.ts';
+import * as git from '#schema/wire/git.ts';
 import * as health from '#schema/wire/health.ts';
 import * as sync from '#schema/wire/sync.ts';
 import * as turns from '#schema/wire/turns.ts';
@@ -38,7 +42,7 @@ const isRoute = (value: unknown): value is Route =>
   typeof value === 'object' && value !== null && 'operationId' in value && 'listener' in value;
 const ROUTES: readonly Route[] = [
   ...PUBLIC_ROUTES,
-  ...[claim, gateway, health, sync, turns].flatMap((file) => Object.values(file).filter(isRoute)),
+  ...[claim, gateway, git, health, sync, turns].flatMap((file) => Object.values(file).filter(isRoute)),
 ].filter((route) => route.listener !== 'daemon');
 
 /** A route that is called without authentication has a line here, with its reason. */
@@ -48,7 +52,7 @@ let api: TestApi;
 let proxy: FaultProxy;
 let reviewer: TestClient;
 let clock: ManualClock;
-let servers: ControlPlaneServers;
+let servers: ControlPlaneServers & Readonly<{ metrics: HttpServer }>;
 const listening: Partial<Record<Route['listener'], Listening>> = {};
 let namespace: string;
 const tokens: Record<string, string> = {};
@@ -112,9 +116,9 @@ before(async () => {
     observe: { authenticated: () => {}, denied: () => {} },
   });
   const some = handlers as unknown;
-  servers = buildServers({
-    log: createLogger({ level: 'error' }),
-    clock: systemClock,
+  const basics = { log: createLogger({ level: 'error' }), clock: systemClock, observe: () => {} };
+  const built = buildServers({
+    ...basics,
     version: '0.0.0',
     guard,
     public: some as ServerPorts['public'],
@@ -126,10 +130,10 @@ before(async () => {
       models: (some as ServerPorts['gateway']).models,
       errorShape: (answer) => ({ error: { code: answer.code, message: answer.message } }),
     },
-    mountGit: () => {},
-    system: { waitingFor: () => [], metricsPage: { contentType: 'text/plain', render: async () => '' } },
-    observe: () => {},
+    mountGit: (server, gitGuard) => mountGit(server, some as GitProxy, gitGuard),
   });
+  const metricsPage = { contentType: 'text/plain', render: async () => '' };
+  servers = { ...built, metrics: buildMetricsServer(basics, { waitingFor: () => [], metricsPage }) };
   for (const listener of ['public', 'sandbox', 'internal', 'metrics'] as const) {
     listening[listener] = await listen(servers[listener], { port: 0, host: '127.0.0.1' });
   }
@@ -207,7 +211,7 @@ const ADMITTED: Readonly<Record<string, string>> = {
 test('every route of the contracts is mounted, and none without authentication but those that are listed', () => {
   assert.ok(ROUTES.length >= 40, `saw ${ROUTES.length} routes`);
   for (const route of [...ROUTES, ...OPEN_ROUTES]) {
-    const server = servers[route.listener as keyof ControlPlaneServers];
+    const server = servers[route.listener as keyof typeof servers];
     assert.ok(server.app.hasRoute({ method: route.method, url: route.path }), `${route.operationId} is not mounted`);
   }
   const open = [...ROUTES, ...OPEN_ROUTES].filter((route) => route.auth.kind === 'anyone');
