@@ -48,6 +48,8 @@ export type GitProxyPorts = Readonly<{
   findPushRule: FindPushRule;
   /** Folder for short-lived files, on the disk of the mirrors. */
   folder: string;
+  /** How old the mirror may be when a client looks at it; see MIRROR_FRESH_MS. */
+  freshMs: number;
   maxPushBytes: number;
   timeoutMs: number;
   log: Logger;
@@ -60,8 +62,8 @@ export type GitProxy = Readonly<{
   receivePack: (call: GitCall) => Promise<void>;
 }>;
 
-/** How old the mirror may be when a client looks at it. Units: milliseconds. */
-const FRESH_MS = 10_000;
+/** How old the mirror may be when a client looks at it, if nothing else is said. Units: milliseconds. */
+export const MIRROR_FRESH_MS = 10_000;
 const MAX_FETCH_REQUEST_BYTES = 16_777_216;
 const MAX_COMMAND_BYTES = 65_536;
 const BAND_BYTES = 65_000;
@@ -148,7 +150,7 @@ export const makeGitProxy = (ports: GitProxyPorts): GitProxy => {
   /** The mirror, fetched if it is old; an old one serves when the upstream is away. */
   const mirrorOf = async (projectUid: string): Promise<string> => {
     const target = await targetOf(projectUid);
-    const synced = await mirrors.ensureFresh(target, () => ports.readCredentials(projectUid), FRESH_MS);
+    const synced = await mirrors.ensureFresh(target, () => ports.readCredentials(projectUid), ports.freshMs);
     const path = await mirrors.find(projectUid);
     if (path !== undefined) return path;
     throw synced.ok
