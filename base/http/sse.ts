@@ -5,8 +5,11 @@ import type { StreamWriter } from './stream-writer.ts';
 /** One frame. `id` is what a reader resumes with; `data` is sent as JSON. */
 export type SseFrame = Readonly<{ id?: string | undefined; event?: string | undefined; data: unknown }>;
 
-/** The writer of an SSE answer; `send` is false once the stream ended. See StreamWriter for the rest. */
-export type SseWriter = Readonly<{ send: (frame: SseFrame) => boolean }> & Omit<StreamWriter, 'write'>;
+/**
+ * The writer of an SSE answer; `send` is false once the stream ended. `write` takes frames that are text already, made
+ * once for many readers. See StreamWriter for the rest.
+ */
+export type SseWriter = Readonly<{ send: (frame: SseFrame) => boolean }> & StreamWriter;
 
 /** Head of an SSE answer; intermediaries are asked not to buffer or change it. */
 export const SSE_HEADERS = {
@@ -32,8 +35,7 @@ export const formatSseFrame = (frame: SseFrame): string => {
 
 /** Gives a stream the words of SSE. */
 export const sseWriter = (writer: StreamWriter): SseWriter => ({
+  ...writer,
   send: (frame) => writer.write(formatSseFrame(frame)),
-  drained: writer.drained,
-  signal: writer.signal,
-  ended: writer.ended,
+  write: writer.write,
 });
