@@ -48,11 +48,18 @@ export const deepFreeze = <T>(value: T): T => {
 
 const NUMBER = /^[0-9]+$/;
 
-/** Below 0 when `a` is older than `b`, 0 when equal or not comparable. Resource versions are numbers that grow. */
-export const compareResourceVersions = (a: string, b: string): number => {
-  if (a === b || !NUMBER.test(a) || !NUMBER.test(b)) return 0;
+/**
+ * Below 0 when `a` is older than `b`, above when newer, 0 when equal; undefined when they cannot be compared.
+ * Resource versions of the API server are numbers that grow.
+ */
+export const compareResourceVersions = (a: string, b: string): number | undefined => {
+  if (!NUMBER.test(a) || !NUMBER.test(b)) return undefined;
+  if (a === b) return 0;
   return a.length === b.length ? (a < b ? -1 : 1) : a.length - b.length;
 };
+
+/** True when `a` is surely older than `b`. */
+export const isOlderVersion = (a: string, b: string): boolean => (compareResourceVersions(a, b) ?? 0) < 0;
 
 /** Entries of one kind. Source: C10, C12, K20, 10-kubernetes §5. */
 export class Cache<V> {
@@ -81,7 +88,7 @@ export class Cache<V> {
       return { kind: 'added', before, after };
     }
     const sameObject = before.uid === after.uid;
-    const isOld = compareResourceVersions(after.resourceVersion, before.resourceVersion) < 0;
+    const isOld = isOlderVersion(after.resourceVersion, before.resourceVersion);
     if (isOld || (sameObject && before.resourceVersion === after.resourceVersion)) {
       return { kind: 'none', before, after: before };
     }
@@ -93,10 +100,9 @@ export class Cache<V> {
   /** Takes the news that an object is gone. News older than the cached object, as in a replay, changes nothing. */
   remove(object: KubeObject): CacheChange<V> {
     const before = this.#entries.get(keyOf(object.metadata));
-    const isOld =
-      before !== undefined &&
-      compareResourceVersions(object.metadata.resourceVersion ?? '', before.resourceVersion) < 0;
-    if (before === undefined || isOld) return { kind: 'none', before, after: before };
+    if (before === undefined || isOlderVersion(object.metadata.resourceVersion ?? '', before.resourceVersion)) {
+      return { kind: 'none', before, after: before };
+    }
     return this.#deleted(before);
   }
 

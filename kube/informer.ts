@@ -15,6 +15,7 @@ import {
   type CacheEntry,
   type CacheView,
   compareResourceVersions,
+  isOlderVersion,
   type IndexOf,
 } from './cache.ts';
 import type { KubeClient, Selection } from './client.ts';
@@ -55,7 +56,10 @@ export type InformerPorts = Readonly<{
   ownWrites?: OwnWrites | undefined;
 }>;
 
-/** Silence after which a watch is replaced; the server sends a bookmark about every 60 s. Units: milliseconds. C2. */
+/**
+ * Silence after which a watch is replaced. Units: milliseconds. Source: C2. The server sends a bookmark about once a
+ * minute, but none while the version of the kind has not moved since the watch began; then a new watch is the proof.
+ */
 export const SILENCE_LIMIT_MS = 90_000;
 /** A full list at least this often. Units: milliseconds. C2. */
 export const RELIST_INTERVAL_MS = 600_000;
@@ -139,7 +143,7 @@ export class Informer<V> {
     return this.#whenSynced.promise;
   }
 
-  /** Time since the last event, bookmark or list. Units: milliseconds; Infinity before the first. */
+  /** Time since the last event, bookmark, list or opened watch. Units: milliseconds; Infinity before the first. */
   lastSignAgeMs(): number {
     return this.#ports.clock.monotonicMs() - this.#lastSignMs;
   }
@@ -236,7 +240,7 @@ export class Informer<V> {
 
   #refuseStaleList(listVersion: string): void {
     const last = this.#resourceVersion;
-    if (last === undefined || compareResourceVersions(listVersion, last) >= 0) return;
+    if (last === undefined || !isOlderVersion(listVersion, last)) return;
     this.#staleLists += 1;
     if (this.#staleLists <= STALE_LISTS) throw new StaleListError(this.type.kind);
   }
@@ -271,12 +275,15 @@ export class Informer<V> {
         signal: open.signal,
       });
       metrics.watchConnected.set({ kind: type.kind }, 1);
+      // An answer is a sign of life, too: a kind in which nothing happens gets no bookmark for minutes.
+      signMs = clock.monotonicMs();
+      this.#lastSignMs = signMs;
       for await (const { type: change, object } of events) {
         onArrival();
         signMs = clock.monotonicMs();
         this.#lastSignMs = signMs;
-        this.#advance(object.metadata.resourceVersion);
-        if (change === 'BOOKMARK') continue;
+        const isNews = this.#advance(object.metadata.resourceVersion, change === 'BOOKMARK');
+        if (!isNews || change === 'BOOKMARK') continue;
         this.#announce(change === 'DELETED' ? this.#cache.remove(object) : this.#cache.put(object));
       }
     } catch (error) {
@@ -290,11 +297,17 @@ export class Informer<V> {
     return ending;
   }
 
-  #advance(resourceVersion: string | undefined): void {
-    if (resourceVersion === undefined || resourceVersion === '') return;
-    const isOld =
-      this.#resourceVersion !== undefined && compareResourceVersions(resourceVersion, this.#resourceVersion) < 0;
-    if (!isOld) this.#resourceVersion = resourceVersion;
+  /**
+   * Takes the version of an event; false for one that was seen before: a watch is ordered, so an event that is not
+   * newer than the last one is a repetition, and an old ADDED must not bring back what is deleted. FA12.
+   */
+  #advance(resourceVersion: string | undefined, isBookmark: boolean): boolean {
+    if (resourceVersion === undefined || resourceVersion === '') return true;
+    const order =
+      this.#resourceVersion === undefined ? 1 : compareResourceVersions(resourceVersion, this.#resourceVersion);
+    if (order !== undefined && (isBookmark ? order < 0 : order <= 0)) return false;
+    this.#resourceVersion = resourceVersion;
+    return true;
   }
 
   #announce(change: CacheChange<V>): void {

@@ -1,6 +1,7 @@
 // Remembers our own creates and deletes until the cache shows them, so that a stale cache never causes a second try.
 // Must not know requests; informer.ts reports what it sees. Source: K28, FA11.
 import type { Clock } from '#base/clock.ts';
+import { isOlderVersion } from './cache.ts';
 
 /** How long a write is remembered at most. Units: milliseconds. */
 export const OWN_WRITE_LIMIT_MS = 30_000;
@@ -11,6 +12,7 @@ type Memory = Readonly<{ write: 'create' | 'delete'; uid: string; atMs: number }
 export class OwnWrites {
   readonly #clock: Clock;
   readonly #memories = new Map<string, Memory>();
+  readonly #applied = new Map<string, Readonly<{ resourceVersion: string; atMs: number }>>();
 
   constructor(ports: Readonly<{ clock: Clock }>) {
     this.#clock = ports.clock;
@@ -24,6 +26,21 @@ export class OwnWrites {
   /** To be called after a delete was accepted. */
   deleted(kind: string, key: string, uid: string): void {
     this.#memories.set(`${kind} ${key}`, { write: 'delete', uid, atMs: this.#clock.monotonicMs() });
+  }
+
+  /** To be called after an apply, with the resource version that the server answered. */
+  applied(kind: string, key: string, resourceVersion: string): void {
+    this.#applied.set(`${kind} ${key}`, { resourceVersion, atMs: this.#clock.monotonicMs() });
+  }
+
+  /** True while the cache shows an older version than our own apply made. */
+  appliedUnseen(kind: string, key: string, cachedVersion: string): boolean {
+    const memory = this.#applied.get(`${kind} ${key}`);
+    if (memory === undefined) return false;
+    const isRecent = this.#clock.monotonicMs() - memory.atMs <= OWN_WRITE_LIMIT_MS;
+    if (isRecent && isOlderVersion(cachedVersion, memory.resourceVersion)) return true;
+    this.#applied.delete(`${kind} ${key}`);
+    return false;
   }
 
   /** To be called for every object that the watch shows: its uid, or undefined once it is gone. */

@@ -48,6 +48,8 @@ export type FaultAct =
   | Readonly<{ kind: 'status'; code: number; reason?: string; headers?: Readonly<Record<string, string>> }>
   /** 410: as a status, or as an ERROR event in a 200 stream. */
   | Readonly<{ kind: 'gone'; as: 'status' | 'event'; afterEvents?: number }>
+  /** A watch gets an ERROR event of this code instead of its next event, and ends. */
+  | Readonly<{ kind: 'error-event'; code: number }>
   /** The connection ends before the request reaches the server. */
   | Readonly<{ kind: 'refuse-before' }>
   /** The server commits, we hear nothing. */
@@ -75,7 +77,10 @@ export type RecordedCall = KubeCall &
     serverStatus: number;
     /** Acts that hit this call. */
     acts: FaultAct['kind'][];
+    /** Real events of a watch that were passed on. */
     events: number;
+    /** True once the answer has ended or was cut. */
+    answered: boolean;
   };
 
 /** A rule in force. */
@@ -120,7 +125,7 @@ type Call = Readonly<{
   body: Buffer;
 }>;
 
-const ON_WATCH: ReadonlySet<FaultAct['kind']> = new Set(['swallow', 'repeat', 'close', 'truncate']);
+const ON_WATCH: ReadonlySet<FaultAct['kind']> = new Set(['swallow', 'repeat', 'close', 'truncate', 'error-event']);
 
 const readUpstream = async (kubeconfigPath: string): Promise<Upstream> => {
   const config = parse(await readFile(kubeconfigPath, 'utf8')) as {
@@ -209,9 +214,16 @@ const relayWatch = (call: Call, answer: IncomingMessage, open: Set<ServerRespons
       response.write(`{"type":"ERROR","object":${statusBody(410, 'Expired')}}\n`);
       return;
     }
+    const errorEvent = act('error-event');
+    if (errorEvent !== undefined && isReal) {
+      const body = statusBody(errorEvent.act.code, 'InternalError');
+      response.end(`{"type":"ERROR","object":${body}}\n`);
+      return;
+    }
     const swallow = act('swallow');
     if (isReal && swallow?.act.event(event.type, event.object.metadata?.name ?? '') === true) return;
-    response.write(`${line}\n`);
+    // Written for good, so that a reset afterwards does not take it back.
+    await new Promise((written) => response.write(`${line}\n`, written));
     if (!isReal) return;
     record.events += 1;
     if (act('repeat') !== undefined) for (const old of [...past, line]) response.write(`${old}\n`);
@@ -345,7 +357,11 @@ export const startFaultProxy = async (
       serverStatus: 0,
       acts: acts.map(({ act }) => act.kind),
       events: 0,
+      answered: false,
     };
+    response.on('close', () => {
+      record.answered = true;
+    });
     calls.push(record);
     await handle(upstream, { record, acts, request, response, body }, open);
   };
