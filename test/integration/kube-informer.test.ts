@@ -184,7 +184,7 @@ for (const [how, act] of [
   });
 }
 
-test('K26 a server that fails every watch is asked with a growing pause, and the cache goes stale', async (t) => {
+test('C3 K26 a server that fails every watch is asked with a growing pause, and the cache goes stale', async (t) => {
   const { start, proxy, clock, informer, count, create, untilShown } = await bench(t);
   await start();
   const fault = proxy.add({ verb: 'watch' }, { kind: 'status', code: 500 });
@@ -215,7 +215,7 @@ test('C6 clean closes without events are at least a second apart, and further wi
   assert.ok(count('watch') >= 4 && count('watch') <= 7, `${count('watch')} watches in 30 s`);
 });
 
-test('FA5 a watch that is silent is replaced after 90 s, and nothing is lost', async (t) => {
+test('C2 FA5 a watch that is silent is replaced after 90 s, and nothing is lost', async (t) => {
   const { start, create, proxy, clock, informer, count, metric, untilShown } = await bench(t);
   const hold = proxy.add({ verb: 'watch', count: 1 }, { kind: 'hold', afterEvents: 0 });
   await start();

@@ -35,7 +35,7 @@ const codeOf = async (promise: Promise<unknown>): Promise<number | undefined> =>
   return kubeErrorOf(error)?.code;
 };
 
-test('an apply that changes nothing does not raise the resourceVersion', async () => {
+test('C15 an apply that changes nothing does not raise the resourceVersion', async () => {
   const { ref, stored } = await widget();
   const again = await apply(api.admin.client, WIDGETS, { metadata: ref, spec: { color: 'red' } }, OURS);
   assert.equal(again.metadata.resourceVersion, stored.metadata.resourceVersion);
