@@ -1,0 +1,130 @@
+// The configuration that OpenCode is given: only known keys, agents as files, the rules by absolute path.
+import { describe, it } from 'node:test';
+import type { CompiledAgent } from '#schema/wire/claim.ts';
+import type { HarnessSession } from '../contract/adapter.ts';
+import { opencodeConfig, permissionOf } from './config-files.ts';
+
+const anAgent = (agent: Partial<CompiledAgent> = {}): CompiledAgent => ({
+  name: 'dev',
+  mode: 'primary',
+  prompt: 'You are dev. {env:HOME} {file:/etc/passwd}',
+  tools: 'all',
+  skills: 'all',
+  ...agent,
+});
+
+const model = {
+  name: 'acme/coder',
+  contextWindowTokens: 100,
+  maxOutputTokens: 10,
+  input: ['text' as const],
+  reasoning: false,
+};
+
+const aSession = (session: Partial<HarnessSession> = {}): HarnessSession => ({
+  uid: 'u',
+  title: 't',
+  agent: 'dev',
+  agents: [anAgent()],
+  model,
+  models: [model],
+  unattended: false,
+  ...session,
+});
+
+const configOf = (session: HarnessSession, rulesPath: string | null = '/workspace/AGENTS.md') =>
+  opencodeConfig({
+    session,
+    modelBaseUrl: 'http://127.0.0.1:1/v1',
+    environmentUrl: 'http://127.0.0.1:1/env',
+    rulesPath,
+  });
+
+const fileOf = (session: HarnessSession, path: string): string =>
+  configOf(session).files.find((file) => file.path === path)?.content ?? '';
+
+describe('opencodeConfig', () => {
+  it('A39 writes each agent as a file with known keys and its prompt as the body', (t) => {
+    const agent = anAgent({
+      description: 'says: "hi"\nthere',
+      temperature: 0.2,
+      topP: 0.9,
+      steps: 5,
+      model: 'acme/coder',
+    });
+    t.assert.equal(
+      fileOf(aSession({ agents: [agent] }), 'agents/dev.md'),
+      [
+        '---',
+        'description: "says: \\"hi\\"\\nthere"',
+        'mode: "primary"',
+        'model: "beeuni/acme/coder"',
+        'temperature: 0.2',
+        'top_p: 0.9',
+        'steps: 5',
+        'permission: {}',
+        '---',
+        'You are dev. {env:HOME} {file:/etc/passwd}',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  it('keeps prompts out of the JSON files, where OpenCode expands {env:…} and {file:…}', (t) => {
+    const config = configOf(aSession());
+    t.assert.ok(!fileOf(aSession(), 'opencode.json').includes('{file:'));
+    t.assert.deepEqual(config.content.match(/\{(env|file):[^}]*\}/g), ['{env:BEEUNI_RELAY_TOKEN}']);
+  });
+
+  it('leaves out an agent whose name would be a path elsewhere', (t) => {
+    for (const name of ['../evil', '/abs', 'a/../../b', '.hidden', 'a\u0000b', '']) {
+      t.assert.deepEqual(configOf(aSession({ agents: [anAgent({ name })] })).agents, [], name);
+    }
+    t.assert.deepEqual(configOf(aSession({ agents: [anAgent({ name: 'team/dev' })] })).agents, ['team/dev']);
+  });
+
+  it('locks provider, sharing and updates in the content that no file overrides', (t) => {
+    const content = JSON.parse(configOf(aSession()).content) as Record<string, unknown>;
+    t.assert.deepEqual(content['enabled_providers'], ['beeuni']);
+    t.assert.equal(content['share'], 'disabled');
+    t.assert.equal(content['autoupdate'], false);
+    t.assert.equal(content['model'], 'beeuni/acme/coder');
+    t.assert.equal(content['default_agent'], 'dev');
+  });
+
+  it('names no model when none was resolved, and no default agent that is a subagent', (t) => {
+    const content = JSON.parse(
+      configOf(aSession({ model: null, models: [], agents: [anAgent({ mode: 'subagent' })] })).content,
+    ) as Record<string, unknown>;
+    t.assert.ok(!('model' in content));
+    t.assert.ok(!('default_agent' in content));
+  });
+
+  it('drops the model of an agent that the session may not use', (t) => {
+    t.assert.ok(!fileOf(aSession({ agents: [anAgent({ model: 'acme/other' })] }), 'agents/dev.md').includes('model'));
+  });
+
+  it('A123 denies the question tool in an unattended session', (t) => {
+    t.assert.match(fileOf(aSession({ unattended: true }), 'opencode.json'), /"question": "deny"/);
+    t.assert.doesNotMatch(fileOf(aSession(), 'opencode.json'), /"question"/);
+  });
+
+  it('A26 names the rules file by absolute path, and none when there is none', (t) => {
+    t.assert.match(fileOf(aSession(), 'opencode.json'), /"\/workspace\/AGENTS.md"/);
+    t.assert.match(configOf(aSession(), null).files[0]?.content ?? '', /"instructions": \[\]/);
+  });
+});
+
+describe('permissionOf', () => {
+  it('A102 compiles the skills grant into permission.skill', (t) => {
+    t.assert.deepEqual(permissionOf(anAgent({ skills: 'none' })), { skill: 'deny' });
+    t.assert.deepEqual(permissionOf(anAgent({ skills: ['a'], permission: { bash: 'ask' } })), {
+      bash: 'ask',
+      skill: { '*': 'deny', a: 'allow' },
+    });
+  });
+
+  it('A101 writes a single action as the rule for everything', (t) => {
+    t.assert.deepEqual(permissionOf(anAgent({ permission: 'deny' })), { '*': 'deny' });
+  });
+});

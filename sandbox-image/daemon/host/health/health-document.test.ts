@@ -1,0 +1,68 @@
+// The health document: what makes it ready, and that it always has the contract's shape.
+import { describe, it } from 'node:test';
+import { healthDocument } from '#schema/wire/health.ts';
+import { type DaemonFacts, healthDocumentOf, newsOf } from './health-document.ts';
+
+const someFacts = (facts: Partial<DaemonFacts> = {}): DaemonFacts => ({
+  daemonVersion: '0.1.0',
+  harnessId: 'opencode',
+  hostCapabilities: [],
+  harnessCapabilities: ['session.todo'],
+  harness: { version: '1', state: 'ok', error: null, sessionId: 's', details: {} },
+  bootError: null,
+  checkout: { branch: 'b', commit: 'c' },
+  onBranch: true,
+  sessionBranch: 'b',
+  activity: { turnId: null, sinceMs: 0, openRequests: 0 },
+  timeline: [{ stage: 'listening', atMs: 80.4 }],
+  isolation: 'enforced',
+  hasCredential: true,
+  uptimeMs: 1_500,
+  ...facts,
+});
+
+const HARNESS = { version: null, error: null, sessionId: null, details: {} };
+
+describe('healthDocumentOf', () => {
+  it('A23 has the shape of the contract at every stage', (t) => {
+    for (const facts of [
+      someFacts(),
+      someFacts({ harness: null, checkout: null, onBranch: false, sessionBranch: null, hasCredential: false }),
+      someFacts({ bootError: { category: 'CloneFailed', message: 'x'.repeat(5_000) } }),
+      someFacts({ harness: { ...HARNESS, state: 'error', error: 'y'.repeat(5_000) } }),
+    ]) {
+      t.assert.equal(healthDocument.safeParse(healthDocumentOf(facts)).error, undefined);
+    }
+  });
+
+  it('A21 is ready only with the branch, without a boot error and with a ready harness', (t) => {
+    const ready = (facts: Partial<DaemonFacts>) => healthDocumentOf(someFacts(facts)).runtimeReady;
+    t.assert.equal(ready({}), true);
+    t.assert.equal(ready({ onBranch: false }), false);
+    t.assert.equal(ready({ checkout: null }), false);
+    t.assert.equal(ready({ bootError: { category: 'HarnessBoot', message: 'm' } }), false);
+    t.assert.equal(ready({ harness: { ...HARNESS, state: 'starting' } }), false);
+    t.assert.equal(ready({ harness: null }), false);
+  });
+
+  it('A21 says "error" for a boot error, else what the harness says', (t) => {
+    const status = (facts: Partial<DaemonFacts>) => healthDocumentOf(someFacts(facts)).status;
+    t.assert.equal(status({}), 'ok');
+    t.assert.equal(status({ bootError: { category: 'CloneFailed', message: 'm' } }), 'error');
+    t.assert.equal(status({ harness: { ...HARNESS, state: 'down' } }), 'down');
+    t.assert.equal(status({ checkout: null }), 'starting');
+    t.assert.equal(status({ harness: null }), 'starting');
+  });
+
+  it('shows a running turn, and that it waits for a human', (t) => {
+    const state = (turnId: string | null, openRequests: number) =>
+      healthDocumentOf(someFacts({ activity: { turnId, sinceMs: 0, openRequests } })).activity.state;
+    t.assert.deepEqual([state(null, 0), state('t', 0), state('t', 1)], ['Idle', 'Working', 'WaitingForInput']);
+  });
+
+  it('takes the running clock for no news', (t) => {
+    const news = (facts: Partial<DaemonFacts>) => newsOf(healthDocumentOf(someFacts(facts)));
+    t.assert.equal(news({ uptimeMs: 1 }), news({ uptimeMs: 99_000 }));
+    t.assert.notEqual(news({}), news({ onBranch: false }));
+  });
+});
