@@ -1,9 +1,8 @@
 // Statements on facts: what the operator must hear about, in the order of its changes.
 // Must not know what a fact says; the body of a project's fact comes from whoever raises it.
 
-import type { TurnOutcome } from '#schema/events/envelope.ts';
-import type { HealthDocument } from '#schema/wire/health.ts';
 import type { ProjectFact } from '#schema/wire/sync.ts';
+import type { FactRow } from '../app/session-fact.ts';
 import type { Query, Statement } from './statement.ts';
 
 /** Channel on which the uids of changed facts are told, separated by spaces. */
@@ -58,38 +57,6 @@ export const readFactStream = (): Statement<{ epoch: string; horizon: number; he
   text: `select epoch, horizon, (select coalesce(max(version), 0) from facts) as head from fact_stream`,
   values: [],
 });
-
-/** One fact with everything that a session's fact is made from. Times in RFC 3339. */
-export type FactRow = Readonly<{
-  uid: string;
-  kind: 'project' | 'session' | 'gone';
-  version: number;
-  body: ProjectFact | null;
-  exists: boolean;
-  pod_uid: string | null;
-  generation: number | null;
-  fenced_pod_uid: string | null;
-  want_start: boolean | null;
-  budget_reached: boolean | null;
-  idle_since: string | null;
-  health_state: 'Answering' | 'Silent' | null;
-  reported_at: string | null;
-  document: HealthDocument | null;
-  open_turn_id: string | null;
-  open_since: string | null;
-  queued: boolean;
-  turn_id: string | null;
-  turn_prompt_id: string | null;
-  turn_message_id: string | null;
-  turn_outcome: TurnOutcome | null;
-  turn_final: boolean | null;
-  turn_message: string | null;
-  turn_started_at: string | null;
-  turn_ended_at: string | null;
-  turn_summary: string | null;
-  spec_outcome: TurnOutcome | null;
-  spec_message: string | null;
-}>;
 
 /** Facts after a version, oldest change first. */
 export const readFacts = (afterVersion: number, limit: number): Statement<FactRow> => ({

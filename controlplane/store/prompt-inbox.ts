@@ -1,6 +1,7 @@
 // Transactions on the prompt inbox: admission, taking the next turn, withdrawal, abort. Exactly once under any number
 // of callers: every change happens under the session's lock. Must not know the rules of admission.
 import { LimitError } from '#base/errors.ts';
+import type { NewPrompt, PromptState, SandboxClaim, SessionKey, Taking } from '../app/session-records.ts';
 import { raiseFact, raiseFacts } from './facts.ts';
 import {
   countQueued,
@@ -8,13 +9,10 @@ import {
   getPromptByMessageId,
   getRunningPrompt,
   insertPrompts,
-  type NewPrompt,
-  type PromptRow,
-  type PromptWithParts,
   startPrompt,
   withdrawPrompt,
 } from './prompts.ts';
-import { ensureSessions, lockSessions, type SessionKey, wantStart } from './sessions.ts';
+import { ensureSessions, lockSessions, wantStart } from './sessions.ts';
 import { type Database, firstRow } from './statement.ts';
 import { askAbort, insertTurn } from './turns.ts';
 
@@ -22,16 +20,7 @@ import { askAbort, insertTurn } from './turns.ts';
 const MAX_QUEUED = 1_000;
 
 /** A stored prompt; `created: false` for a message id that the session already had. `abortTurnId`: the turn to end first. */
-export type StoredPrompt = Readonly<{ prompt: PromptRow; created: boolean; abortTurnId: string | undefined }>;
-
-/** Who takes a turn. */
-export type Taker = Readonly<{ sessionUid: string; generation: number; podUid: string }>;
-
-/** A prompt with the turn that runs it. */
-export type TakenTurn = Readonly<{ turnId: string; prompt: PromptWithParts }>;
-
-/** What became of an attempt to take a turn. */
-export type Taking = Readonly<{ state: 'taken'; turn: TakenTurn } | { state: 'nothing' } | { state: 'superseded' }>;
+export type StoredPrompt = Readonly<{ prompt: PromptState; created: boolean; abortTurnId: string | undefined }>;
 
 /** Functions of the inbox. */
 export type PromptInbox = Readonly<{
@@ -40,7 +29,7 @@ export type PromptInbox = Readonly<{
   /** Creates the rows of sessions that are new, and their prompts. */
   admitSeen: (sessions: readonly SessionKey[], prompts: readonly NewPrompt[]) => Promise<void>;
   /** The running prompt of this generation again, else the next one. `turnIdOf` names the turn of an attempt. */
-  take: (taker: Taker, turnIdOf: (promptId: string, attempt: number) => string) => Promise<Taking>;
+  take: (taker: SandboxClaim, turnIdOf: (promptId: string, attempt: number) => string) => Promise<Taking>;
   /** Whether the prompt waited and is now withdrawn. */
   withdraw: (sessionUid: string, id: string) => Promise<boolean>;
   /** The turn that was asked to end; undefined when none is open. */

@@ -1,48 +1,14 @@
 // Statements on the prompt inbox. The session's row is locked by the caller wherever a state changes.
 // Must not know when a prompt is due.
 import type { TurnOutcome } from '#schema/events/envelope.ts';
+import type { NewPrompt, PromptState, PromptWithParts } from '../app/session-records.ts';
 import type { Statement } from './statement.ts';
-
-/** One row without its parts. Times in RFC 3339. */
-export type PromptRow = Readonly<{
-  id: string;
-  session_uid: string;
-  message_id: string;
-  ordinal: number;
-  state: 'queued' | 'running' | 'ended' | 'withdrawn';
-  origin: 'spec' | 'rest';
-  delivery: 'queue' | 'interrupt';
-  agent: string | null;
-  model: string | null;
-  attempt: number;
-  turn_id: string | null;
-  outcome: TurnOutcome | null;
-  message: string | null;
-  created_at: string;
-  started_at: string | null;
-  ended_at: string | null;
-}>;
-
-/** A row with what the harness is given. */
-export type PromptWithParts = PromptRow & Readonly<{ parts: readonly { type: 'text'; text: string }[] }>;
-
-/** A prompt before it has a place in the queue. */
-export type NewPrompt = Readonly<{
-  id: string;
-  sessionUid: string;
-  messageId: string;
-  origin: 'spec' | 'rest';
-  delivery: 'queue' | 'interrupt';
-  parts: readonly { type: 'text'; text: string }[];
-  agent: string | null;
-  model: string | null;
-}>;
 
 const COLUMNS = `id, session_uid, message_id, ordinal, state, origin, delivery, agent, model, attempt, turn_id, outcome,
   message, created_at, started_at, ended_at`;
 
 /** Inserts prompts; no row comes back for a message id that the session already has, or a session that is not there. */
-export const insertPrompts = (prompts: readonly NewPrompt[]): Statement<PromptRow> => ({
+export const insertPrompts = (prompts: readonly NewPrompt[]): Statement<PromptState> => ({
   text: `insert into prompts (id, session_uid, message_id, origin, delivery, parts, agent, model)
     select p.* from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[]::json[], $7::text[], $8::text[])
       as p(id, session_uid, message_id, origin, delivery, parts, agent, model)
@@ -61,19 +27,19 @@ export const insertPrompts = (prompts: readonly NewPrompt[]): Statement<PromptRo
 });
 
 /** One prompt of a session by id. */
-export const getPrompt = (sessionUid: string, id: string): Statement<PromptRow> => ({
+export const getPrompt = (sessionUid: string, id: string): Statement<PromptState> => ({
   text: `select ${COLUMNS} from prompts where session_uid = $1 and id = $2`,
   values: [sessionUid, id],
 });
 
 /** One prompt of a session by the client's id. */
-export const getPromptByMessageId = (sessionUid: string, messageId: string): Statement<PromptRow> => ({
+export const getPromptByMessageId = (sessionUid: string, messageId: string): Statement<PromptState> => ({
   text: `select ${COLUMNS} from prompts where session_uid = $1 and message_id = $2`,
   values: [sessionUid, messageId],
 });
 
 /** Prompts below an ordinal, newest first. */
-export const listPrompts = (sessionUid: string, below: number, limit: number): Statement<PromptRow> => ({
+export const listPrompts = (sessionUid: string, below: number, limit: number): Statement<PromptState> => ({
   text: `select ${COLUMNS} from prompts where session_uid = $1 and ordinal < $2 order by ordinal desc limit $3`,
   values: [sessionUid, below, limit],
 });

@@ -1,6 +1,7 @@
 // Transactions that end things: the fence of an attempt, a pod that is gone, a session that is closed and removed.
 // Each may be repeated. Must not know why something ends. Source: 10-kubernetes §4 (Delete), §6, D17.
 import type { DecideTurnEnd } from '../app/ports.ts';
+import type { Fencing } from '../app/session-records.ts';
 import { interruptOpenTurn } from './end-turns.ts';
 import { deleteEvents } from './events.ts';
 import { raiseFact } from './facts.ts';
@@ -9,9 +10,6 @@ import { countQueued, withdrawAllPrompts } from './prompts.ts';
 import { deleteSession, fencePod, forgetPod, lockSessions, markClosed, revokeCredentials } from './sessions.ts';
 import { type Database, firstRow } from './statement.ts';
 import { askAbort, getOpenTurn } from './turns.ts';
-
-/** What a stop came to. `working`: the fence was not set, as something runs or waits. */
-export type Fencing = Readonly<{ state: 'fenced'; openTurnId: string | undefined } | { state: 'working' }>;
 
 /** See the functions. */
 export type SessionEnds = Readonly<{
@@ -81,7 +79,10 @@ export const makeSessionEnds = (database: Database, decide: DecideTurnEnd): Sess
         const deleted = await firstRow(database.query, deleteEvents(uid, Number.MAX_SAFE_INTEGER, EVENTS_PER_DELETE));
         if ((deleted?.count ?? 0) < EVENTS_PER_DELETE) break;
       }
-      await database.query(deleteSession(uid));
+      await database.withTransaction(async (query) => {
+        const deleted = await firstRow(query, deleteSession(uid));
+        if (deleted !== undefined) await raiseFact(query, { kind: 'gone', uid });
+      });
     },
   };
 };

@@ -1,9 +1,7 @@
 // Statements on sessions and their credentials. Every change of a session locks its row first and raises facts last,
 // so that no two transactions can wait for each other. Must not know what a claim or a fence means.
+import type { SessionKey, StoredCredential } from '../app/session-records.ts';
 import type { Statement } from './statement.ts';
-
-/** Names of a session, as the custom resource has them. */
-export type SessionKey = Readonly<{ uid: string; namespace: string; name: string; projectUid: string }>;
 
 /** What decisions under the lock need. Times in RFC 3339. */
 export type LockedSession = Readonly<{
@@ -43,13 +41,13 @@ export const lockSessions = (uids: readonly string[]): Statement<LockedSession> 
 /** Makes the pod the one of the next generation. A fence of another pod ends with it. */
 export const advanceGeneration = (
   uid: string,
-  claim: Readonly<{ podUid: string; harness: string; daemonCredential: Buffer }>,
+  claim: Readonly<{ projectUid: string; podUid: string; harness: string; daemonCredential: Buffer }>,
 ): Statement<{ generation: number; head_seq: number }> => ({
   text: `update sessions set generation = generation + 1, pod_uid = $2, harness = $3, daemon_credential = $4,
-      acknowledged_n = 0, claimed_at = now(), idle_since = now(), want_start = false,
+      project_uid = $5, acknowledged_n = 0, claimed_at = now(), idle_since = now(), want_start = false,
       fenced_pod_uid = case when fenced_pod_uid = $2 then fenced_pod_uid end
     where uid = $1 returning generation, head_seq`,
-  values: [uid, claim.podUid, claim.harness, claim.daemonCredential],
+  values: [uid, claim.podUid, claim.harness, claim.daemonCredential, claim.projectUid],
 });
 
 /** Takes the pod away from the session, if it is this one. */
@@ -103,9 +101,6 @@ export const listRunningOfProject = (projectUid: string): Statement<{ uid: strin
   text: 'select uid from sessions where project_uid = $1 and pod_uid is not null order by uid',
   values: [projectUid],
 });
-
-/** A credential as it is stored. */
-export type StoredCredential = Readonly<{ prefix: string; hash: Buffer }>;
 
 /** Stores the credential of a claim. */
 export const insertCredential = (

@@ -1,0 +1,123 @@
+// Health reports: a change that matters becomes a row and a fact at once, all others only say "still there", and those
+// are written together every few seconds. Silence is found by one query over an index, never by asking each session.
+// Must not know SQL or HTTP. Source: D16, K14, 10-kubernetes §6.
+import type { Clock } from '#base/clock.ts';
+import { HEALTH_SILENT_AFTER_MS, type HealthDocument } from '#schema/wire/health.ts';
+import type { SandboxClaim } from './session-records.ts';
+
+/** What health needs. All store functions raise the facts of what they change. */
+export type HealthPorts = Readonly<{
+  /** Stores a report and raises the session's fact. */
+  save: (sessionUid: string, generation: number, document: HealthDocument) => Promise<void>;
+  /** Notes that these daemons answered just now. */
+  touch: (sessionUids: readonly string[]) => Promise<void>;
+  /** Marks daemons silent whose last answer is older; gives back how many. */
+  markSilent: (afterSeconds: number) => Promise<number>;
+  read: (
+    sessionUid: string,
+  ) => Promise<Readonly<{ document: HealthDocument; reported_at: string; state: string }> | undefined>;
+  errands: (
+    sessionUid: string,
+    podUid: string,
+  ) => Promise<Readonly<{ prompts_waiting: boolean; abort_turn_id: string | null }> | undefined>;
+  clock: Clock;
+  /** Told of a round that failed; the next one tries again. */
+  onError: (error: unknown) => void;
+}>;
+
+/** What a daemon is told in the answer to its report. */
+export type Errands = Readonly<{ promptsWaiting: boolean; abortTurnId: string | null }>;
+
+/** Functions on health. `start` begins the rounds, `stop` ends them. */
+export type Health = Readonly<{
+  report: (claim: SandboxClaim, document: HealthDocument) => Promise<Errands>;
+  /** The newest report, undefined before the first. */
+  read: (
+    sessionUid: string,
+  ) => Promise<Readonly<{ health: HealthDocument; reportedAt: string; silent: boolean }> | undefined>;
+  start: () => void;
+  stop: () => void;
+}>;
+
+/** Time between two rounds. Units: milliseconds. */
+const ROUND_MS = 3_000;
+/** Sessions whose last report is remembered; beyond it a report is simply stored again. */
+const MAX_REMEMBERED = 20_000;
+
+/** What has to differ for a report to matter: all but clocks and counters. */
+export const digestOf = (document: HealthDocument): string => {
+  const { uptime_s: _uptime, boot_timeline: _timeline, activity, ...rest } = document;
+  return JSON.stringify({
+    ...rest,
+    harness: { ...rest.harness, details: null },
+    state: activity.state,
+    turn: activity.turnId,
+  });
+};
+
+/** Makes the functions. */
+export const makeHealth = (ports: HealthPorts): Health => {
+  const { clock } = ports;
+  const remembered = new Map<string, string>();
+  const answered = new Set<string>();
+  /** Since when rounds succeed without a gap: after an outage everybody looks silent, and nobody is. */
+  let soundSinceMs: number | undefined;
+  let cancelTimer = () => {};
+  let isRunning = false;
+
+  const remember = (sessionUid: string, digest: string): void => {
+    remembered.delete(sessionUid);
+    remembered.set(sessionUid, digest);
+    const oldest = remembered.keys().next().value;
+    if (remembered.size > MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
+  };
+
+  const round = async (): Promise<void> => {
+    const startedMs = clock.monotonicMs();
+    const uids = [...answered];
+    answered.clear();
+    try {
+      if (uids.length > 0) await ports.touch(uids.sort());
+      soundSinceMs ??= startedMs;
+      if (clock.monotonicMs() - soundSinceMs > HEALTH_SILENT_AFTER_MS) {
+        await ports.markSilent(HEALTH_SILENT_AFTER_MS / 1_000);
+      }
+    } catch (error) {
+      soundSinceMs = undefined;
+      for (const uid of uids) answered.add(uid);
+      ports.onError(error);
+    }
+  };
+
+  const schedule = (): void => {
+    cancelTimer = clock.startTimer(ROUND_MS, () => void round().finally(() => isRunning && schedule()));
+  };
+
+  return {
+    report: async (claim, document) => {
+      const { sessionUid, generation, podUid } = claim;
+      const digest = `${generation} ${digestOf(document)}`;
+      if (remembered.get(sessionUid) === digest) {
+        answered.add(sessionUid);
+      } else {
+        await ports.save(sessionUid, generation, document);
+        remember(sessionUid, digest);
+      }
+      const errands = await ports.errands(sessionUid, podUid);
+      return { promptsWaiting: errands?.prompts_waiting ?? false, abortTurnId: errands?.abort_turn_id ?? null };
+    },
+    read: async (sessionUid) => {
+      const row = await ports.read(sessionUid);
+      if (row === undefined) return undefined;
+      return { health: row.document, reportedAt: row.reported_at, silent: row.state === 'Silent' };
+    },
+    start: () => {
+      isRunning = true;
+      schedule();
+    },
+    stop: () => {
+      isRunning = false;
+      cancelTimer();
+    },
+  };
+};

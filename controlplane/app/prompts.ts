@@ -1,0 +1,158 @@
+// The prompt inbox: a prompt is stored before it is answered, runs exactly once, in order; the daemon is nudged behind.
+// Must not know SQL or HTTP. Source: 20-control-plane §9, A145, A154.
+import { ConflictError, NotFoundError } from '#base/errors.ts';
+import type { Session } from '#schema/resources/session.ts';
+import type { PromptView } from '#schema/rest/prompts.ts';
+import { afterKey, type Page, type PageRequest, pageFrom } from './page.ts';
+import type { NewPrompt, PromptState, SessionKey } from './session-records.ts';
+
+/** A prompt as a client sends it. */
+export type PromptInput = Readonly<{
+  messageId: string | undefined;
+  delivery: 'queue' | 'interrupt';
+  parts: readonly Readonly<{ type: 'text'; text: string }>[];
+  agent: string | undefined;
+  model: string | undefined;
+}>;
+
+/** What the inbox needs. */
+export type PromptsPorts = Readonly<{
+  keyOf: (session: Session) => SessionKey;
+  /** Stores a prompt; undefined for a closed session. Errors: LimitError `rate_limited`. */
+  admit: (
+    session: SessionKey,
+    prompt: NewPrompt,
+  ) => Promise<Readonly<{ prompt: PromptState; created: boolean; abortTurnId: string | undefined }> | undefined>;
+  /** Creates rows for sessions that are new, and their prompts. */
+  admitSeen: (sessions: readonly SessionKey[], prompts: readonly NewPrompt[]) => Promise<void>;
+  findPrompt: (sessionUid: string, id: string) => Promise<PromptState | undefined>;
+  /** Prompts below an ordinal, newest first. */
+  listBelow: (sessionUid: string, below: number, limit: number) => Promise<readonly PromptState[]>;
+  withdraw: (sessionUid: string, id: string) => Promise<boolean>;
+  askAbort: (sessionUid: string) => Promise<string | undefined>;
+  wake: (session: SessionKey) => Promise<void>;
+  /** Tells the daemon to look; never fails, never waits long. */
+  nudge: (sessionUid: string) => void;
+  /** Tells the daemon to end a turn; never fails: the daemon also hears of it in the answer to its next report. */
+  abort: (sessionUid: string, turnId: string) => void;
+  /** A new random id without prefix: 20 hex digits. */
+  newId: () => string;
+}>;
+
+/** Functions on prompts; each is for a session that exists. */
+export type Prompts = Readonly<{
+  /** Errors: ConflictError `session_failed` for a session that is being removed, LimitError `rate_limited`. */
+  send: (session: Session, input: PromptInput) => Promise<PromptView>;
+  list: (session: Session, page: PageRequest) => Promise<Page<PromptView>>;
+  /** Errors: NotFoundError `prompt_not_found`. */
+  get: (session: Session, id: string) => Promise<PromptView>;
+  /** Errors: NotFoundError `prompt_not_found`, ConflictError `prompt_started`. */
+  withdraw: (session: Session, id: string) => Promise<void>;
+  /** Gives back the turn's id. Errors: ConflictError `no_active_turn`. */
+  abortTurn: (session: Session) => Promise<string>;
+  /** Wishes for a start of a session that sleeps. */
+  wake: (session: Session) => Promise<void>;
+  /** Makes sure that sessions, and the prompts of their specs, are in the database. */
+  admitSeen: (sessions: readonly Session[]) => Promise<void>;
+}>;
+
+/** The message id of a session's `spec.prompt`. */
+export const specMessageId = (sessionUid: string): string => `spec:${sessionUid}`;
+
+/** Id of the turn that runs one attempt of a prompt: the same for a resend. */
+export const turnIdOf = (promptId: string, attempt: number): string =>
+  `trn_${promptId.replace(/^prm_/, '')}_${attempt}`;
+
+const viewOf = (prompt: PromptState, deduplicated: boolean): PromptView => ({
+  id: prompt.id,
+  messageId: prompt.message_id,
+  state: prompt.state,
+  origin: prompt.origin,
+  turnId: prompt.turn_id,
+  outcome: prompt.outcome,
+  createdAt: prompt.created_at,
+  startedAt: prompt.started_at,
+  endedAt: prompt.ended_at,
+  deduplicated,
+});
+
+const FIRST_PAGE_BELOW = Number.MAX_SAFE_INTEGER;
+
+/** Makes the functions. */
+export const makePrompts = (ports: PromptsPorts): Prompts => {
+  const found = async (session: Session, id: string): Promise<PromptState> => {
+    const prompt = await ports.findPrompt(session.metadata.uid, id);
+    if (prompt !== undefined) return prompt;
+    throw new NotFoundError('prompt_not_found', `session ${session.metadata.name} has no prompt ${id}`);
+  };
+  const newPrompt = (sessionUid: string, from: Omit<NewPrompt, 'id' | 'sessionUid'>): NewPrompt => ({
+    id: `prm_${ports.newId()}`,
+    sessionUid,
+    ...from,
+  });
+
+  return {
+    send: async (session, input) => {
+      const { uid, name } = session.metadata;
+      const prompt = newPrompt(uid, {
+        messageId: input.messageId ?? `msg_${ports.newId()}`,
+        origin: 'rest',
+        delivery: input.delivery,
+        parts: input.parts,
+        agent: input.agent ?? null,
+        model: input.model ?? null,
+      });
+      const stored = await ports.admit(ports.keyOf(session), prompt);
+      if (stored === undefined) throw new ConflictError('session_failed', `session ${name} is being removed`);
+      if (stored.abortTurnId !== undefined) ports.abort(uid, stored.abortTurnId);
+      if (stored.created) ports.nudge(uid);
+      return viewOf(stored.prompt, !stored.created);
+    },
+
+    list: async (session, page) => {
+      const key = afterKey(page);
+      const below = key === '' ? FIRST_PAGE_BELOW : Number(key);
+      const prompts = await ports.listBelow(session.metadata.uid, below, page.limit + 1);
+      const shown = pageFrom(prompts, page.limit, (prompt) => String(prompt.ordinal));
+      return { items: shown.items.map((prompt) => viewOf(prompt, false)), cursor: shown.cursor };
+    },
+
+    get: async (session, id) => viewOf(await found(session, id), false),
+
+    withdraw: async (session, id) => {
+      const prompt = await found(session, id);
+      if (prompt.state === 'withdrawn' || (await ports.withdraw(session.metadata.uid, id))) return;
+      if ((await found(session, id)).state === 'withdrawn') return;
+      throw new ConflictError('prompt_started', `prompt ${id} has started; abort its turn instead`);
+    },
+
+    abortTurn: async (session) => {
+      const { uid, name } = session.metadata;
+      const turnId = await ports.askAbort(uid);
+      if (turnId === undefined) throw new ConflictError('no_active_turn', `session ${name} runs no turn`);
+      ports.abort(uid, turnId);
+      return turnId;
+    },
+
+    wake: (session) => ports.wake(ports.keyOf(session)),
+
+    admitSeen: async (seen) => {
+      // What is being deleted was admitted before, or needs no row any more.
+      const sessions = seen.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+      const keys = sessions.map(ports.keyOf).sort((a, b) => (a.uid < b.uid ? -1 : 1));
+      const prompts = sessions.flatMap(({ metadata: { uid }, spec }) =>
+        spec.prompt === undefined
+          ? []
+          : newPrompt(uid, {
+              messageId: specMessageId(uid),
+              origin: 'spec',
+              delivery: 'queue',
+              parts: [{ type: 'text', text: spec.prompt }],
+              agent: null,
+              model: null,
+            }),
+      );
+      if (keys.length > 0) await ports.admitSeen(keys, prompts);
+    },
+  };
+};

@@ -1,0 +1,76 @@
+// What the rules know of stored sessions, prompts and turns: the shapes that cross between them and the store.
+// Must not know how they are stored.
+import type { TurnOutcome } from '#schema/events/envelope.ts';
+
+/** Names of a session, as the custom resource has them. `projectUid` is empty while the Project is unknown. */
+export type SessionKey = Readonly<{ uid: string; namespace: string; name: string; projectUid: string }>;
+
+/** One part of a prompt. */
+export type PromptPart = Readonly<{ type: 'text'; text: string }>;
+
+/** A prompt before it has a place in the queue. */
+export type NewPrompt = Readonly<{
+  id: string;
+  sessionUid: string;
+  messageId: string;
+  origin: 'spec' | 'rest';
+  delivery: 'queue' | 'interrupt';
+  parts: readonly PromptPart[];
+  agent: string | null;
+  model: string | null;
+}>;
+
+/** A stored prompt without its parts. Times in RFC 3339; `ordinal` grows with age of arrival. */
+export type PromptState = Readonly<{
+  id: string;
+  session_uid: string;
+  message_id: string;
+  ordinal: number;
+  state: 'queued' | 'running' | 'ended' | 'withdrawn';
+  origin: 'spec' | 'rest';
+  delivery: 'queue' | 'interrupt';
+  agent: string | null;
+  model: string | null;
+  attempt: number;
+  turn_id: string | null;
+  outcome: TurnOutcome | null;
+  message: string | null;
+  created_at: string;
+  started_at: string | null;
+  ended_at: string | null;
+}>;
+
+/** A prompt with what the harness is given. */
+export type PromptWithParts = PromptState & Readonly<{ parts: readonly PromptPart[] }>;
+
+/** Who takes turns, appends and reports: the generation of one claim. */
+export type SandboxClaim = Readonly<{ sessionUid: string; generation: number; podUid: string }>;
+
+/** A prompt with the turn that runs it. */
+export type TakenTurn = Readonly<{ turnId: string; prompt: PromptWithParts }>;
+
+/** What became of an attempt to take a turn. */
+export type Taking = Readonly<{ state: 'taken'; turn: TakenTurn } | { state: 'nothing' } | { state: 'superseded' }>;
+
+/** A credential as it is stored. */
+export type StoredCredential = Readonly<{ prefix: string; hash: Buffer }>;
+
+/** What a claim stores. `daemonCredential` is sealed; `at` in RFC 3339. */
+export type ClaimInput = Readonly<{
+  session: SessionKey;
+  podUid: string;
+  harness: string;
+  credential: StoredCredential;
+  daemonCredential: Buffer;
+  at: string;
+}>;
+
+/** What a claim came to. `previous`: the generation before and its last stored event, null for the first claim. */
+export type StoredClaim = Readonly<{
+  generation: number;
+  headSeq: number;
+  previous: Readonly<{ generation: number; acknowledgedN: number }> | null;
+}>;
+
+/** What a fence came to. `working`: it was not set, as something runs or waits. */
+export type Fencing = Readonly<{ state: 'fenced'; openTurnId: string | undefined } | { state: 'working' }>;

@@ -1,0 +1,88 @@
+// Calls to port 8000 of a sandbox. The address comes from the Session's status alone, and only while the claimed pod is
+// still the bound one; nothing that a client sends chooses a host. Must not know SQL or who asks.
+// Source: 10-kubernetes §7 (ingress), D12.
+import { isIP } from 'node:net';
+import { createClient } from '#base/http/client.ts';
+import type { RouteInput } from '#schema/define-route.ts';
+import { abortTurnRoute, drainRoute, nudgeRoute, pushEnvRoute } from '#schema/wire/turns.ts';
+import type { FindSessionByUid, Unseal } from '../app/ports.ts';
+import { daemonCredentialContext } from './credentials.ts';
+
+/** The claimed pod of a session and the sealed credential that its daemon expects. */
+export type ClaimedDaemon = Readonly<{ pod_uid: string; daemon_credential: Buffer }>;
+
+/** What delivery needs. */
+export type DeliverPorts = Readonly<{
+  findSessionByUid: FindSessionByUid;
+  findDaemon: (sessionUid: string) => Promise<ClaimedDaemon | undefined>;
+  unseal: Unseal;
+  /** Port of daemons: 8000. */
+  daemonPort: number;
+  fetch?: typeof fetch | undefined;
+  /** Told of calls that found no daemon or no answer. */
+  onUnreachable: (sessionUid: string, call: string, error: unknown) => void;
+}>;
+
+/** The calls. None of them throws: what a daemon misses it learns by asking. */
+export type Deliver = Readonly<{
+  nudge: (sessionUid: string, reason: 'prompt' | 'config') => Promise<void>;
+  abort: (sessionUid: string, turnId: string) => Promise<void>;
+  /** Undefined when the daemon could not be reached. */
+  drain: (
+    sessionUid: string,
+    turn: 'wait' | 'abort',
+    deadlineMs: number,
+  ) => Promise<Readonly<{ idle: boolean }> | undefined>;
+  /** Whether the daemon took the new environment. */
+  pushEnv: (sessionUid: string, revision: number, env: Readonly<Record<string, string>>) => Promise<boolean>;
+}>;
+
+type DaemonRoute = typeof nudgeRoute | typeof abortTurnRoute | typeof drainRoute | typeof pushEnvRoute;
+
+/** Time limit of a call. Units: milliseconds. */
+const CALL_TIMEOUT_MS = 5_000;
+
+/** Base URL of a pod's daemon, or undefined for anything that is no address. */
+export const daemonUrl = (ip: string, port: number): string | undefined => {
+  const family = isIP(ip);
+  if (family === 0) return undefined;
+  return `http://${family === 6 ? `[${ip}]` : ip}:${port}`;
+};
+
+/** Makes the calls. */
+export const makeDeliver = (ports: DeliverPorts): Deliver => {
+  const call = async <R extends DaemonRoute>(sessionUid: string, route: R, input: RouteInput<R>) => {
+    try {
+      const pod = ports.findSessionByUid(sessionUid)?.status?.pod;
+      const daemon = await ports.findDaemon(sessionUid);
+      const baseUrl = pod?.ip === undefined ? undefined : daemonUrl(pod.ip, ports.daemonPort);
+      if (daemon === undefined || baseUrl === undefined || daemon.pod_uid !== pod?.uid) return undefined;
+      const token = ports.unseal(daemon.daemon_credential, daemonCredentialContext(sessionUid));
+      const client = createClient({
+        baseUrl,
+        token: () => token,
+        peer: 'the sandbox',
+        unreachable: 'sandbox_unreachable',
+        fetch: ports.fetch,
+      });
+      return await client.call(route, input, { timeoutMs: CALL_TIMEOUT_MS });
+    } catch (error) {
+      ports.onUnreachable(sessionUid, route.operationId, error);
+      return undefined;
+    }
+  };
+  return {
+    nudge: async (sessionUid, reason) => {
+      await call(sessionUid, nudgeRoute, { body: { reason } });
+    },
+    abort: async (sessionUid, turnId) => {
+      await call(sessionUid, abortTurnRoute, { body: { turnId } });
+    },
+    drain: async (sessionUid, turn, deadlineMs) => {
+      const limited = Math.min(deadlineMs, 600_000);
+      return (await call(sessionUid, drainRoute, { body: { turn, deadlineMs: limited } }))?.body;
+    },
+    pushEnv: async (sessionUid, revision, env) =>
+      (await call(sessionUid, pushEnvRoute, { body: { revision, env: { ...env } } }))?.status === 200,
+  };
+};
