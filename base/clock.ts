@@ -29,7 +29,7 @@ export const systemClock: Clock = {
 };
 
 /** Resolves after `delayMs`, or at once when `signal` fires: true when the whole time has passed. Never rejects. */
-export const sleep = (clock: Clock, delayMs: number, signal?: AbortSignal | undefined): Promise<boolean> => {
+export const sleep = (clock: Clock, delayMs: number, signal?: AbortSignal): Promise<boolean> => {
   if (signal?.aborted === true) return Promise.resolve(false);
   if (delayMs <= 0) return Promise.resolve(true);
   return new Promise((resolve) => {

@@ -1,5 +1,5 @@
 // What a watch has told, by key and by index. Pure: entries come from informer.ts; must not know connections or time.
-import { keyOf, type KubeObject } from './resource-types.ts';
+import { type KubeObject, keyOf } from './resource-types.ts';
 
 /** One cached object. `value` is the projection, frozen; undefined when the projection threw, and `problem` says why. */
 export type CacheEntry<V> = Readonly<{

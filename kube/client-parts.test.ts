@@ -23,7 +23,7 @@ import {
 } from './errors.ts';
 import { FailureGate } from './failure-gate.ts';
 import { microTime } from './micro-time.ts';
-import { pathOf, PODS, PROJECTS, TOKEN_REVIEWS } from './resource-types.ts';
+import { PODS, PROJECTS, pathOf, TOKEN_REVIEWS } from './resource-types.ts';
 import { ServerTime } from './server-time.ts';
 import { readWatchEvents } from './watch-stream.ts';
 

@@ -1,64 +1,21 @@
-// The verbs of the API server over one connection: time limits, retries, pacing, metrics and the server's clock.
-// Must not know what the objects mean; PATCH bodies are made in apply.ts only.
-import { backoffMs, REQUEST_BACKOFF } from '#base/backoff.ts';
-import { type Clock, sleep } from '#base/clock.ts';
+// The verbs of the API server. Must not know what the objects mean; PATCH bodies are made in apply.ts only.
 import { ConflictError, UnavailableError } from '#base/errors.ts';
-import type { Instruments } from '#base/metrics.ts';
-import type { KUBE_METRICS } from '#schema/metrics.ts';
-import type { Connection, RawResponse } from './connection.ts';
+import { isConflict, isExpired, isNotFound } from './errors.ts';
+import { apiVersionOf, type KubeObject, keyOf, type ObjectRef, pathOf, type ResourceType } from './resource-types.ts';
 import {
-  isConflict,
-  isExpired,
-  isNotFound,
-  isServerFailure,
-  KubeError,
-  readKubeError,
-  readRetryAfterMs,
-  toBeeuniError,
-} from './errors.ts';
-import { FailureGate } from './failure-gate.ts';
-import { apiVersionOf, keyOf, type KubeObject, type ObjectRef, pathOf, type ResourceType } from './resource-types.ts';
-import { ServerTime } from './server-time.ts';
-import { readWatchEvents, type WatchEvent } from './watch-stream.ts';
+  type ClientPorts,
+  JSON_TYPE,
+  METADATA_TYPE,
+  makeTransport,
+  type Selection,
+  type Send,
+  type Transport,
+} from './transport.ts';
 
-/** Verbs as they appear in metrics. */
-export type KubeVerb = 'get' | 'list' | 'watch' | 'create' | 'delete' | 'apply' | 'patch';
-
-/** Values of a query string; what is undefined is left out. */
-export type KubeQuery = Readonly<Record<string, string | number | boolean | undefined>>;
-
-/** One request with a JSON answer. */
-export type KubeRequest = Readonly<{
-  verb: KubeVerb;
-  type: ResourceType;
-  /** Absolute, without query. */
-  path: string;
-  query?: KubeQuery | undefined;
-  body?: unknown;
-  /** Of the body; `application/json` when absent. */
-  contentType?: string | undefined;
-  accept?: string | undefined;
-  /** True when sending it twice does what sending it once does; then it is tried up to four times. C17. */
-  idempotent: boolean;
-  /** False for reads and reviews: they pass a closed write guard. */
-  mutates: boolean;
-  /** For all attempts together. Units: milliseconds; 30_000 when absent. */
-  timeoutMs?: number | undefined;
-  /** 4 when absent; 1 for callers that pace themselves. */
-  attempts?: number | undefined;
-  signal?: AbortSignal | undefined;
-}>;
+export type { ClientPorts, KubeQuery, KubeRequest, KubeVerb, Selection, WatchOptions } from './transport.ts';
 
 /** Limits of one call; `timeoutMs` is for all attempts together, 30_000 when absent. */
 export type CallOptions = Readonly<{ signal?: AbortSignal | undefined; timeoutMs?: number | undefined }>;
-
-/** Which objects a list or a watch covers. `metadataOnly` asks for PartialObjectMetadata. */
-export type Selection = Readonly<{
-  namespace?: string | undefined;
-  labelSelector?: string | undefined;
-  fieldSelector?: string | undefined;
-  metadataOnly?: boolean | undefined;
-}>;
 
 /** One page of a list. `more` is false on the last page. */
 export type ListPage<T extends KubeObject> = Readonly<{ items: readonly T[]; resourceVersion: string; more: boolean }>;
@@ -75,14 +32,10 @@ export type DeleteOptions = CallOptions &
 /** What became of a delete: asked for, nothing there, or the name belongs to another object now. */
 export type DeleteOutcome = 'accepted' | 'absent' | 'replaced';
 
-/** How a watch is opened. `timeoutSeconds` is the server's limit; bookmarks are always asked for. */
-export type WatchOptions = Selection &
-  Readonly<{ resourceVersion: string; timeoutSeconds: number; signal: AbortSignal }>;
-
 /** The API server. Errors of every function: BeeuniError classes with a KubeError as cause. */
 export type KubeClient = Readonly<{
   /** The parsed JSON answer of one request. */
-  request: (request: KubeRequest) => Promise<unknown>;
+  request: Send;
   /** The object, or undefined when there is none. */
   get: <T extends KubeObject = KubeObject>(
     type: ResourceType,
@@ -109,236 +62,18 @@ export type KubeClient = Readonly<{
   ) => Promise<T>;
   /** What became of it. Errors: ConflictError when the resourceVersion was given and is another one. */
   delete: (type: ResourceType, ref: ObjectRef, options: DeleteOptions) => Promise<DeleteOutcome>;
-  /** Opens a watch; resolves when its headers are there. Ends when the server closes it, throws on anything else. */
-  watch: (type: ResourceType, options: WatchOptions) => Promise<AsyncGenerator<WatchEvent, void>>;
-  /** Time of the API server. Units: milliseconds since 1970; our wall clock before the first answer. Source: K20. */
-  serverNowMs: () => number;
-  /** Namespace of the kubeconfig's context or of the pod. */
-  namespace: () => string | undefined;
+  watch: Transport['watch'];
+  serverNowMs: Transport['serverNowMs'];
+  namespace: Transport['namespace'];
   /** A client whose mutating requests fail with UnavailableError while `mayWrite` is false. Source: K29. */
   guarded: (mayWrite: () => boolean) => KubeClient;
-  close: () => Promise<void>;
-}>;
-
-/** What a client needs. */
-export type ClientPorts = Readonly<{
-  connection: Connection;
-  clock: Clock;
-  random: () => number;
-  metrics: Pick<
-    Instruments<typeof KUBE_METRICS>,
-    'k8sRequestsTotal' | 'k8sRequestDurationSeconds' | 'k8sConflictsTotal' | 'k8sThrottledTotal' | 'k8sOpenConnections'
-  >;
-  /** Sent as `User-Agent`, for example `beeuni-operator/0.1.0`. */
-  userAgent: string;
+  close: Transport['close'];
 }>;
 
 /** Objects in a page. Source: C8. */
 export const PAGE_SIZE = 500;
-const DEFAULT_TIMEOUT_MS = 30_000;
-const DEFAULT_ATTEMPTS = 4;
-const WATCH_HEADERS_TIMEOUT_MS = 30_000;
 const MAX_LIST_RESTARTS = 3;
-const JSON_TYPE = 'application/json';
-const METADATA = 'as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
-const METADATA_LIST = 'as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
-
-const METHODS = {
-  get: 'GET',
-  list: 'GET',
-  watch: 'GET',
-  create: 'POST',
-  delete: 'DELETE',
-  apply: 'PATCH',
-  patch: 'PATCH',
-} as const;
-
-const withQuery = (path: string, query: KubeQuery): string => {
-  const parts = Object.entries(query)
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`);
-  return parts.length === 0 ? path : `${path}?${parts.join('&')}`;
-};
-
-/** A signal that fires with the caller's or after a time; `done` must be called. */
-const limited = (clock: Clock, timeoutMs: number, signal: AbortSignal | undefined) => {
-  const controller = new AbortController();
-  let timedOut = false;
-  const onAbort = () => controller.abort(signal?.reason);
-  const cancel = clock.startTimer(timeoutMs, () => {
-    timedOut = true;
-    controller.abort();
-  });
-  if (signal?.aborted === true) onAbort();
-  else signal?.addEventListener('abort', onAbort, { once: true });
-  return {
-    signal: controller.signal,
-    timedOut: () => timedOut,
-    /** Leaves the caller's signal linked. */
-    stopTimer: cancel,
-    done: () => {
-      cancel();
-      signal?.removeEventListener('abort', onAbort);
-    },
-  };
-};
-
-const noAnswer = (cause: unknown, timedOut: boolean): KubeError =>
-  timedOut
-    ? new KubeError(0, 'TimedOut', 'the API server did not answer in time', { cause })
-    : new KubeError(0, 'NoAnswer', 'the connection to the API server broke', { cause });
-
-type Send = (request: KubeRequest) => Promise<unknown>;
-type OpenWatch = KubeClient['watch'];
-type Core = Readonly<{ send: Send; watch: OpenWatch } & Pick<KubeClient, 'serverNowMs' | 'namespace' | 'close'>>;
-
-const makeCore = (ports: ClientPorts): Core => {
-  const { connection, clock, random, metrics, userAgent } = ports;
-  const time = new ServerTime();
-  const gate = new FailureGate({ clock, onThrottled: () => metrics.k8sThrottledTotal.inc({}) });
-
-  /** One attempt, and one more with fresh credentials after a 401. Errors: KubeError. */
-  const exchange = async <T>(request: KubeRequest, signal: AbortSignal, read: (answer: RawResponse) => Promise<T>) => {
-    const { verb, type } = request;
-    const headers: Record<string, string> = { accept: request.accept ?? JSON_TYPE, 'user-agent': userAgent };
-    if (request.body !== undefined) headers['content-type'] = request.contentType ?? JSON_TYPE;
-    for (let reloaded = false; ; reloaded = true) {
-      const sentMs = clock.monotonicMs();
-      let code = 0;
-      try {
-        const answer = await connection.send({
-          method: METHODS[verb],
-          path: withQuery(request.path, request.query ?? {}),
-          headers,
-          body: request.body === undefined ? undefined : JSON.stringify(request.body),
-          stream: verb === 'watch',
-          signal,
-        });
-        code = answer.status;
-        time.observe(answer.headers['date'], sentMs, clock.monotonicMs());
-        if (code < 400) return await read(answer);
-        const error = readKubeError(
-          code,
-          await answer.text(),
-          readRetryAfterMs(answer.headers['retry-after'], clock.nowMs()),
-        );
-        if (code !== 401 || reloaded) throw error;
-        await connection.reload();
-      } finally {
-        metrics.k8sRequestsTotal.inc({ verb, kind: type.kind, code: String(code) });
-        metrics.k8sRequestDurationSeconds.observe({ verb, kind: type.kind }, (clock.monotonicMs() - sentMs) / 1_000);
-        if (code === 409) metrics.k8sConflictsTotal.inc({ kind: type.kind });
-        metrics.k8sOpenConnections.set({}, connection.openConnections());
-      }
-    }
-  };
-
-  const attempt = async <T>(
-    request: KubeRequest,
-    limit: ReturnType<typeof limited>,
-    read: (answer: RawResponse) => Promise<T>,
-  ): Promise<T> => {
-    const { plural } = request.type;
-    await gate.enter(plural, limit.signal);
-    try {
-      limit.signal.throwIfAborted();
-      const result = await exchange(request, limit.signal, read);
-      gate.succeeded(plural);
-      return result;
-    } catch (cause) {
-      if (cause instanceof KubeError) {
-        if (isServerFailure(cause)) gate.failed(plural, cause.retryAfterMs);
-        else gate.succeeded(plural);
-        throw cause;
-      }
-      // The caller's own abort says nothing about the server.
-      if (request.signal?.aborted !== true) gate.failed(plural);
-      throw noAnswer(cause, limit.timedOut());
-    }
-  };
-
-  const call = async <T>(request: KubeRequest, read: (answer: RawResponse) => Promise<T>): Promise<T> => {
-    const timeoutMs = request.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-    const deadlineMs = clock.monotonicMs() + timeoutMs;
-    const limit = limited(clock, timeoutMs, request.signal);
-    try {
-      const attempts = request.idempotent ? (request.attempts ?? DEFAULT_ATTEMPTS) : 1;
-      for (let n = 1; ; n += 1) {
-        try {
-          return await attempt(request, limit, read);
-        } catch (error) {
-          if (!(error instanceof KubeError)) throw error;
-          const pauseMs = Math.max(error.retryAfterMs ?? 0, backoffMs(REQUEST_BACKOFF, n, random));
-          const again = n < attempts && isServerFailure(error) && clock.monotonicMs() + pauseMs < deadlineMs;
-          if (!again || !(await sleep(clock, pauseMs, limit.signal))) {
-            throw toBeeuniError(error, `${request.verb} ${request.type.kind} ${request.path}`);
-          }
-        }
-      }
-    } finally {
-      limit.done();
-    }
-  };
-
-  return {
-    send: (request) =>
-      call(request, async (answer) => {
-        const text = await answer.text();
-        try {
-          return JSON.parse(text) as unknown;
-        } catch (cause) {
-          throw new KubeError(0, 'NoAnswer', 'the answer of the API server is not JSON', { cause });
-        }
-      }),
-    watch: async (type, options) => {
-      const request: KubeRequest = {
-        verb: 'watch',
-        type,
-        path: pathOf(type, { namespace: options.namespace }),
-        query: {
-          watch: true,
-          allowWatchBookmarks: true,
-          resourceVersion: options.resourceVersion,
-          timeoutSeconds: options.timeoutSeconds,
-          labelSelector: options.labelSelector,
-          fieldSelector: options.fieldSelector,
-        },
-        accept: options.metadataOnly === true ? `${JSON_TYPE};${METADATA}` : JSON_TYPE,
-        idempotent: true,
-        mutates: false,
-        signal: options.signal,
-      };
-      // The time limit ends with the headers; the body lives until the caller's signal or the server ends it.
-      const limit = limited(clock, WATCH_HEADERS_TIMEOUT_MS, options.signal);
-      try {
-        const chunks = await attempt(request, limit, async (answer) => answer.chunks);
-        limit.stopTimer();
-        return readBody(chunks, options.signal, limit.done);
-      } catch (error) {
-        limit.done();
-        throw error instanceof KubeError ? toBeeuniError(error, `watch ${type.kind}`) : error;
-      }
-    },
-    serverNowMs: () => time.at(clock.monotonicMs()) ?? clock.nowMs(),
-    namespace: connection.namespace,
-    close: connection.close,
-  };
-};
-
-const readBody = async function* (
-  chunks: AsyncIterable<Uint8Array>,
-  signal: AbortSignal,
-  done: () => void,
-): AsyncGenerator<WatchEvent, void> {
-  try {
-    yield* readWatchEvents(chunks);
-  } catch (cause) {
-    if (signal.aborted) return;
-    throw toBeeuniError(cause instanceof KubeError ? cause : noAnswer(cause, false), 'watch');
-  } finally {
-    done();
-  }
-};
+const METADATA_LIST_TYPE = `${JSON_TYPE};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1`;
 
 const guard =
   (send: Send, mayWrite: () => boolean): Send =>
@@ -367,7 +102,7 @@ const listPages = (send: Send): KubeClient['listPages'] =>
           labelSelector: selection.labelSelector,
           fieldSelector: selection.fieldSelector,
         },
-        accept: selection.metadataOnly === true ? `${JSON_TYPE};${METADATA_LIST}` : JSON_TYPE,
+        accept: selection.metadataOnly === true ? METADATA_LIST_TYPE : JSON_TYPE,
         idempotent: true,
         mutates: false,
         attempts: options.attempts,
@@ -383,7 +118,7 @@ const listPages = (send: Send): KubeClient['listPages'] =>
     } while (continueToken !== undefined);
   };
 
-const withVerbs = (core: Core, send: Send): KubeClient => {
+const withVerbs = (core: Transport, send: Send): KubeClient => {
   const pages = listPages(send);
   return {
     request: send,
@@ -397,7 +132,7 @@ const withVerbs = (core: Core, send: Send): KubeClient => {
           verb: 'get',
           type,
           path: pathOf(type, ref),
-          accept: options.metadataOnly === true ? `${JSON_TYPE};${METADATA}` : JSON_TYPE,
+          accept: options.metadataOnly === true ? METADATA_TYPE : JSON_TYPE,
           idempotent: true,
           mutates: false,
           timeoutMs: options.timeoutMs,
@@ -480,6 +215,6 @@ const withVerbs = (core: Core, send: Send): KubeClient => {
 
 /** A client over an open connection; it has no effect until it is used. */
 export const makeKubeClient = (ports: ClientPorts): KubeClient => {
-  const core = makeCore(ports);
+  const core = makeTransport(ports);
   return withVerbs(core, core.send);
 };

@@ -65,7 +65,7 @@ const readCauses = (details: unknown): FieldCause[] => {
 };
 
 /** The error that a `Status` object describes; any other body gives an error with the HTTP status alone. */
-export const kubeErrorFromStatus = (code: number, status: unknown, retryAfterMs?: number | undefined): KubeError => {
+export const kubeErrorFromStatus = (code: number, status: unknown, retryAfterMs?: number): KubeError => {
   if (!isRecord(status) || status['kind'] !== 'Status') {
     return new KubeError(code, `Http${code}`, `the API server answered ${code}`, { retryAfterMs });
   }
@@ -83,7 +83,7 @@ export const kubeErrorFromStatus = (code: number, status: unknown, retryAfterMs?
 };
 
 /** The error that an answer with its body as text describes. */
-export const readKubeError = (code: number, body: string, retryAfterMs?: number | undefined): KubeError => {
+export const readKubeError = (code: number, body: string, retryAfterMs?: number): KubeError => {
   let status: unknown;
   try {
     status = JSON.parse(body);

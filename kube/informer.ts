@@ -15,13 +15,13 @@ import {
   type CacheEntry,
   type CacheView,
   compareResourceVersions,
-  isOlderVersion,
   type IndexOf,
+  isOlderVersion,
 } from './cache.ts';
 import type { KubeClient, Selection } from './client.ts';
 import { kubeErrorOf } from './errors.ts';
 import type { OwnWrites } from './own-writes.ts';
-import { keyOf, type KubeObject, type ResourceType } from './resource-types.ts';
+import { type KubeObject, keyOf, type ResourceType } from './resource-types.ts';
 
 /** Why a watch ended or a list was made again. */
 export type WatchEndReason = (typeof WATCH_END_REASONS)[number];

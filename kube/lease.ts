@@ -14,7 +14,7 @@ import type { KubeClient } from './client.ts';
 import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
 import type { Informer } from './informer.ts';
 import { microTime } from './micro-time.ts';
-import { keyOf, type KubeObject, LEASES, type ObjectRef } from './resource-types.ts';
+import { type KubeObject, keyOf, LEASES, type ObjectRef } from './resource-types.ts';
 
 /** Times of a lease. Units: milliseconds. Source: K35. */
 export type LeaseTimes = Readonly<{

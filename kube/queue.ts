@@ -1,6 +1,6 @@
 // A work queue of keys: a key waits once, runs once, never twice at a time; failures back off, timers wait.
 // Must not know what a key stands for. Source: K36, K37.
-import { backoffMs, type BackoffBounds, QUEUE_BACKOFF } from '#base/backoff.ts';
+import { type BackoffBounds, backoffMs, QUEUE_BACKOFF } from '#base/backoff.ts';
 import { type CancelTimer, type Clock, sleep } from '#base/clock.ts';
 import type { Logger } from '#base/log.ts';
 import type { Instruments } from '#base/metrics.ts';

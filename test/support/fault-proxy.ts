@@ -1,87 +1,24 @@
 // Stands between our code and a real API server: plain HTTP on loopback towards us, TLS towards the server.
 // It records every call and does harm by rules. Must not know what the code under test does.
+
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import {
   createServer,
-  type IncomingMessage,
   request as httpRequest,
+  type IncomingMessage,
   type Server,
   type ServerResponse,
 } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parse } from 'yaml';
+import { type FaultAct, type FaultMatch, matches, type RecordedCall, type Rule } from './fault-rules.ts';
 import { type KubeCall, readKubeCall } from './kube-call.ts';
+import { type Call, relayWatch, reset, statusBody } from './relay-watch.ts';
 
-/** Which calls a rule is about; what is absent matches everything. */
-export type FaultMatch = Readonly<{
-  verb?: KubeCall['verb'] | readonly KubeCall['verb'][];
-  resource?: string;
-  subresource?: string;
-  namespace?: string;
-  name?: string;
-  /** True: only requests that change something. */
-  mutates?: boolean;
-  /** First call that is hit, counted from 1 among those that match. */
-  from?: number;
-  /** Calls that are hit; every further one when absent is 1. */
-  count?: number;
-  /** Every so many of those that match; 1 when absent. */
-  every?: number;
-}>;
-
-/** What happens to a call. Acts on a watch count real events, not bookmarks. */
-export type FaultAct =
-  /** The connection is reset; a watch after so many events. The request does not reach the server. */
-  | Readonly<{ kind: 'reset'; afterEvents?: number }>
-  /** A watch ends cleanly after so many events, or after a time. */
-  | Readonly<{ kind: 'close'; afterEvents?: number; afterMs?: number }>
-  /** A watch is cut in the middle of the line of event n + 1. */
-  | Readonly<{ kind: 'truncate'; afterEvents: number }>
-  /** Nothing comes and nothing ends until the rule is released; a watch after so many events. */
-  | Readonly<{ kind: 'hold'; afterEvents?: number }>
-  /** The request waits before it is forwarded. */
-  | Readonly<{ kind: 'delay'; ms: number }>
-  /** An answer of the proxy's own. */
-  | Readonly<{ kind: 'status'; code: number; reason?: string; headers?: Readonly<Record<string, string>> }>
-  /** 410: as a status, or as an ERROR event in a 200 stream. */
-  | Readonly<{ kind: 'gone'; as: 'status' | 'event'; afterEvents?: number }>
-  /** A watch gets an ERROR event of this code instead of its next event, and ends. */
-  | Readonly<{ kind: 'error-event'; code: number }>
-  /** The connection ends before the request reaches the server. */
-  | Readonly<{ kind: 'refuse-before' }>
-  /** The server commits, we hear nothing. */
-  | Readonly<{ kind: 'commit-then-drop' }>
-  /** The server commits, we hear 504. */
-  | Readonly<{ kind: 'commit-then-504' }>
-  /** Events of a watch for which `event` is true do not arrive. */
-  | Readonly<{ kind: 'swallow'; event: (type: string, name: string) => boolean }>
-  /** After each event of a watch come all events so far once more. */
-  | Readonly<{ kind: 'repeat' }>
-  /** Calls back before the request is forwarded or after the server's answer, and then drops the connection. */
-  | Readonly<{ kind: 'kill'; at: 'before' | 'after'; kill: (call: RecordedCall) => void }>;
-
-/** One call that the proxy saw. */
-export type RecordedCall = KubeCall &
-  Readonly<{
-    n: number;
-    atMs: number;
-    url: string;
-    userAgent: string;
-    /** Body of a request that changes something. */
-    body: unknown;
-  }> & {
-    /** Status that the server gave; 0 when it was not asked or did not answer. */
-    serverStatus: number;
-    /** Acts that hit this call. */
-    acts: FaultAct['kind'][];
-    /** Real events of a watch that were passed on. */
-    events: number;
-    /** True once the answer has ended or was cut. */
-    answered: boolean;
-  };
+export type { FaultAct, FaultMatch, RecordedCall } from './fault-rules.ts';
 
 /** A rule in force. */
 export type FaultRule = Readonly<{
@@ -107,24 +44,7 @@ export type FaultProxy = Readonly<{
   stop: () => Promise<void>;
 }>;
 
-type Rule = {
-  match: FaultMatch;
-  act: FaultAct;
-  seen: number;
-  hits: number;
-  over: boolean;
-  released: Promise<void>;
-  release: () => void;
-};
 type Upstream = Readonly<{ url: URL; agent: Agent; headers: Record<string, string> }>;
-type Call = Readonly<{
-  record: RecordedCall;
-  acts: readonly Rule[];
-  request: IncomingMessage;
-  response: ServerResponse;
-  body: Buffer;
-}>;
-
 const ON_WATCH: ReadonlySet<FaultAct['kind']> = new Set(['swallow', 'repeat', 'close', 'truncate', 'error-event']);
 
 const readUpstream = async (kubeconfigPath: string): Promise<Upstream> => {
@@ -150,108 +70,6 @@ const readUpstream = async (kubeconfigPath: string): Promise<Upstream> => {
     agent,
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
   };
-};
-
-const matches = (match: FaultMatch, call: KubeCall): boolean => {
-  const verbs = match.verb === undefined ? undefined : [match.verb].flat();
-  return (
-    (verbs === undefined || verbs.includes(call.verb)) &&
-    (match.resource === undefined || match.resource === call.resource) &&
-    (match.subresource === undefined || match.subresource === call.subresource) &&
-    (match.namespace === undefined || match.namespace === call.namespace) &&
-    (match.name === undefined || match.name === call.name) &&
-    (match.mutates === undefined || match.mutates === call.mutates)
-  );
-};
-
-const statusBody = (code: number, reason: string): string =>
-  JSON.stringify({
-    kind: 'Status',
-    apiVersion: 'v1',
-    status: 'Failure',
-    code,
-    reason,
-    message: `the fault proxy says ${reason}`,
-  });
-
-const reset = (socket: Socket | null): void => {
-  socket?.resetAndDestroy();
-};
-
-/** Sends a watch line by line and does what the rules say about it. */
-const relayWatch = (call: Call, answer: IncomingMessage, open: Set<ServerResponse>): void => {
-  const { record, acts, response } = call;
-  const act = <K extends FaultAct['kind']>(kind: K) => {
-    const rule = acts.find((candidate) => candidate.act.kind === kind && !candidate.over);
-    return rule === undefined ? undefined : { rule, act: rule.act as Extract<FaultAct, { kind: K }> };
-  };
-  const past: string[] = [];
-  let rest = '';
-  let queue = Promise.resolve();
-  open.add(response);
-  response.on('close', () => {
-    open.delete(response);
-    answer.destroy();
-  });
-  const end = () => response.end();
-
-  const pass = async (line: string): Promise<void> => {
-    if (response.destroyed || response.writableEnded) return;
-    const event = JSON.parse(line) as { type: string; object: { metadata?: { name?: string } } };
-    const isReal = event.type !== 'BOOKMARK';
-    const due = (afterEvents: number | undefined) => record.events >= (afterEvents ?? 0);
-    const hold = act('hold');
-    if (hold !== undefined && due(hold.act.afterEvents)) await hold.rule.released;
-    const cut = act('truncate');
-    if (cut !== undefined && isReal && due(cut.act.afterEvents)) {
-      response.write(line.slice(0, Math.ceil(line.length / 2)), () => response.destroy());
-      return;
-    }
-    const resetAct = act('reset');
-    if (resetAct !== undefined && isReal && due(resetAct.act.afterEvents)) return reset(response.socket);
-    const gone = act('gone');
-    if (gone?.act.as === 'event' && isReal && due(gone.act.afterEvents)) {
-      response.write(`{"type":"ERROR","object":${statusBody(410, 'Expired')}}\n`);
-      return;
-    }
-    const errorEvent = act('error-event');
-    if (errorEvent !== undefined && isReal) {
-      const body = statusBody(errorEvent.act.code, 'InternalError');
-      response.end(`{"type":"ERROR","object":${body}}\n`);
-      return;
-    }
-    const swallow = act('swallow');
-    if (isReal && swallow?.act.event(event.type, event.object.metadata?.name ?? '') === true) return;
-    // Written for good, so that a reset afterwards does not take it back.
-    await new Promise((written) => response.write(`${line}\n`, written));
-    if (!isReal) return;
-    record.events += 1;
-    if (act('repeat') !== undefined) for (const old of [...past, line]) response.write(`${old}\n`);
-    past.push(line);
-    const close = act('close');
-    if (close?.act.afterEvents !== undefined && due(close.act.afterEvents)) end();
-  };
-
-  response.writeHead(answer.statusCode ?? 200, answer.headers);
-  response.flushHeaders();
-  const close = act('close');
-  if (close?.act.afterMs !== undefined) setTimeout(end, close.act.afterMs).unref();
-  const goneNow = act('gone');
-  if (goneNow?.act.as === 'event' && (goneNow.act.afterEvents ?? 0) === 0) {
-    response.end(`{"type":"ERROR","object":${statusBody(410, 'Expired')}}\n`);
-    return;
-  }
-  const resetNow = act('reset');
-  if (resetNow !== undefined && (resetNow.act.afterEvents ?? 0) === 0) return reset(response.socket);
-  if (close?.act.afterEvents === 0) return void end();
-  answer.setEncoding('utf8');
-  answer.on('data', (chunk: string) => {
-    const lines = `${rest}${chunk}`.split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) queue = queue.then(() => pass(line));
-  });
-  answer.on('end', () => void queue.then(end));
-  answer.on('error', () => void queue.then(() => reset(response.socket)));
 };
 
 /** Forwards a request and gives back the server's answer; rejects when there is none. */
@@ -300,6 +118,15 @@ const handle = async (upstream: Upstream, call: Call, open: Set<ServerResponse>)
         if (act.at === 'after') break;
         act.kill(record);
         return reset(response.socket);
+      // Acts on watches only, and those that come after the server's answer.
+      case 'close':
+      case 'truncate':
+      case 'error-event':
+      case 'swallow':
+      case 'repeat':
+      case 'commit-then-drop':
+      case 'commit-then-504':
+        break;
     }
   }
   if (response.destroyed) return;
