@@ -7,6 +7,7 @@ import type { GeneratedFile } from './generators/generated-file.ts';
 import { openApiFiles } from './generators/openapi.ts';
 import { policyFiles } from './generators/policy.ts';
 import { referenceFiles } from './generators/reference.ts';
+import { roleFiles } from './generators/roles.ts';
 import { valuesFiles } from './generators/values.ts';
 
 /** Every generated file of the tree. */
@@ -16,6 +17,7 @@ export const GENERATED_FILES: readonly GeneratedFile[] = [
   ...referenceFiles,
   ...valuesFiles,
   ...openApiFiles,
+  ...roleFiles,
 ];
 
 /** The root of the repository. */
