@@ -1,6 +1,8 @@
 // Every metric of the product, in groups. Label values are closed sets: never an id, a name, a user, a URL or a message.
 // Source: 10-kubernetes §10.
 import { counter, gauge, histogram } from './define-metric.ts';
+import { PROJECT_PHASES } from './resources/project.ts';
+import { FAILURE_CATEGORIES, SESSION_PHASES } from './resources/session.ts';
 
 /** Kinds that our processes list, watch or write. */
 export const KUBE_KINDS = [
@@ -134,12 +136,16 @@ const LISTENERS = ['public', 'sandbox', 'internal', 'metrics', 'daemon'] as cons
 
 /** Of the HTTP listeners of the control plane. */
 export const HTTP_METRICS = {
-  httpRequestsTotal: counter('http_requests_total', 'Answered requests by listener, route, method and status; a route is its operationId.', {
-    listener: LISTENERS,
-    route: OPERATION,
-    method: METHODS,
-    code: HTTP_CODE,
-  }),
+  httpRequestsTotal: counter(
+    'http_requests_total',
+    'Answered requests by listener, route, method and status; a route is its operationId.',
+    {
+      listener: LISTENERS,
+      route: OPERATION,
+      method: METHODS,
+      code: HTTP_CODE,
+    },
+  ),
   httpRequestDurationSeconds: histogram(
     'http_request_duration_seconds',
     'Time until the answer was sent; of a stream, its whole life.',
@@ -155,8 +161,50 @@ export const HTTP_METRICS = {
   unauthenticatedConnections: gauge('unauthenticated_connections', 'Open connections without a recognised caller.', {
     listener: LISTENERS,
   }),
+  streamsActive: gauge('streams_active', 'Open event streams.'),
+  streamResumesTotal: counter('stream_resumes_total', 'Event streams that began, by how.', {
+    result: ['new', 'resumed', 'reset'],
+  }),
+  streamDroppedTotal: counter('stream_dropped_total', 'Event streams that ended, by reason.', {
+    reason: ['reader-left', 'slow', 'stopped', 'finished'],
+  }),
+  llmCallsTotal: counter('llm_requests_total', 'Model calls through the gateway by outcome.', {
+    outcome: ['ok', 'refused', 'provider_error', 'incomplete', 'client_left', 'timed_out'],
+  }),
+  llmTimeToFirstByteSeconds: histogram(
+    'llm_time_to_first_token_seconds',
+    'Time between a model call and the first byte of its answer.',
+    {},
+    FAST_SECONDS,
+  ),
   dbPoolConnections: gauge('db_pool_connections', 'Connections to Postgres, and callers that wait for one.', {
     state: ['active', 'idle', 'waiting'],
+  }),
+} as const;
+
+/** Of the stream of facts between operator and control plane. */
+export const FACTS_METRICS = {
+  factsConnected: gauge('facts_connected', '1 while the control plane can be asked.'),
+  factsLastMessageAgeSeconds: gauge(
+    'facts_last_message_age_seconds',
+    'Time since the last frame of the stream of facts.',
+  ),
+  factsResetsTotal: counter('facts_resets_total', 'Snapshots that replaced all facts.'),
+} as const;
+
+const HARNESS = ['opencode', 'pi', 'beaver', 'other'] as const;
+
+/** Of Projects and Sessions, as the operator sees them. */
+export const FLEET_METRICS = {
+  projects: gauge('projects', 'Projects by phase.', { phase: PROJECT_PHASES }),
+  sessions: gauge('sessions', 'Sessions by phase and harness.', { phase: SESSION_PHASES, harness: HARNESS }),
+  sessionsQueued: gauge('sessions_queued', 'Sessions that wait for a place.'),
+  sessionFailuresTotal: counter('session_failures_total', 'Failures of starts and sandboxes.', {
+    category: FAILURE_CATEGORIES,
+  }),
+  finalizerTimeoutsTotal: counter('finalizer_timeouts_total', 'Sessions that were let go before their clean-up ended.'),
+  projectSyncsTotal: counter('project_syncs_total', 'Syncs that were asked for.', {
+    result: ['done', 'running', 'failed'],
   }),
 } as const;
 
@@ -168,4 +216,6 @@ export const METRICS = {
   ...QUEUE_METRICS,
   ...RECONCILE_METRICS,
   ...HTTP_METRICS,
+  ...FACTS_METRICS,
+  ...FLEET_METRICS,
 } as const;

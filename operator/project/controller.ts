@@ -1,0 +1,109 @@
+// The project controller: its parts put together, what wakes it, and the rights it needs.
+// Must not decide anything: plan.ts does. Source: 10-kubernetes §5.
+import type { BeeuniError } from '#base/errors.ts';
+import { withCondition } from '#kube/conditions.ts';
+import type { Priority } from '#kube/queue.ts';
+import { apiVersionOf, PROJECTS } from '#kube/resource-types.ts';
+import type { ProjectStatus } from '#schema/resources/project.ts';
+import type { Controller, RbacRule } from '../runtime/controller.ts';
+import type { Facts } from '../runtime/facts.ts';
+import { Pacer } from '../runtime/pacer.ts';
+import { timestamp } from '../runtime/time.ts';
+import type { ProjectAction } from './actions.ts';
+import { projectStatusChange } from './major.ts';
+import { ProjectMemory } from './memory.ts';
+import { makeProjectObserve, type ObservePorts } from './observe.ts';
+import type { ObservedProject } from './observed.ts';
+import { makeProjectPerform, type PerformPorts } from './perform.ts';
+import { planProject } from './plan.ts';
+
+/** The rights of this controller. Source: 10-kubernetes §9. */
+export const PROJECT_RBAC: readonly RbacRule[] = [
+  { apiGroups: ['beeuni.dev'], resources: ['projects'], verbs: ['get', 'list', 'watch', 'patch'] },
+  { apiGroups: ['beeuni.dev'], resources: ['projects/status'], verbs: ['patch'] },
+  { apiGroups: ['beeuni.dev'], resources: ['projects/finalizers'], verbs: ['update'] },
+  { apiGroups: ['beeuni.dev'], resources: ['sessions'], verbs: ['get', 'list', 'watch', 'delete'] },
+  { apiGroups: [''], resources: ['serviceaccounts'], verbs: ['get', 'create', 'delete'] },
+  { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch'] },
+];
+
+/** What the controller needs; `add` and `addAfter` queue a key. */
+export type ProjectControllerPorts = Omit<ObservePorts, 'memory' | 'facts' | 'client'> &
+  Omit<PerformPorts, 'memory' | 'facts'> &
+  Readonly<{
+    facts: Facts;
+    add: (key: string, priority: Priority) => void;
+    addAfter: (key: string, delayMs: number) => void;
+  }>;
+
+/** The controller with what goes beside it. */
+export type ProjectController = Readonly<{
+  controller: Controller<ObservedProject, ProjectAction, ProjectStatus>;
+  /** Subscribes to what wakes Projects. To be called once, before the caches start. */
+  subscribe: () => void;
+  stop: () => void;
+}>;
+
+/** Counts of Sessions are looked at so long after a change. Units: milliseconds. Source: 10-kubernetes §5. */
+const COUNT_AFTER_MS = 10_000;
+/** Projects that a control plane that comes or goes wakes. Source: 10-kubernetes §6. */
+const CONTROL_PLANE_WAKES_PER_SECOND = 50;
+
+/** The project controller over its ports. It does nothing before `subscribe`. */
+export const makeProjectController = (ports: ProjectControllerPorts): ProjectController => {
+  const { caches, facts, add, addAfter, clock } = ports;
+  const memory = new ProjectMemory();
+  const observe = makeProjectObserve({ ...ports, memory });
+  const { perform, writeStatus } = makeProjectPerform({ ...ports, memory });
+  const wakes = new Pacer({ clock, perSecond: CONTROL_PLANE_WAKES_PER_SECOND, pass: (key) => add(key, 'resync') });
+
+  const controller: ProjectController['controller'] = {
+    name: 'project',
+    observe,
+    plan: planProject,
+    perform,
+    statusOnFailure: () => undefined,
+    stalled: stalledStatus,
+    storedStatus: ({ project }) => project.status,
+    compare: projectStatusChange,
+    writeStatus,
+    regarding: ({ project: { metadata } }) => ({
+      apiVersion: apiVersionOf(PROJECTS),
+      kind: PROJECTS.kind,
+      namespace: metadata.namespace,
+      name: metadata.name,
+      uid: metadata.uid,
+    }),
+  };
+
+  const subscribe = (): void => {
+    caches.projects.subscribe((key) => add(key, 'person'));
+    caches.sessions.subscribe(
+      (key) =>
+        caches.projects.cache.entry(key)?.deleting === true ? add(key, 'person') : addAfter(key, COUNT_AFTER_MS),
+      ({ value, namespace }) => (value === undefined ? [] : [`${namespace}/${value.spec.projectRef.name}`]),
+    );
+    facts.subscribe((uid) => {
+      if (uid === undefined) return wakes.add([...caches.projects.cache.entries()].map(({ key }) => key));
+      const project = caches.projects.cache.byUid(uid);
+      if (project !== undefined) add(project.key, 'person');
+    });
+  };
+
+  return { controller, subscribe, stop: () => wakes.stop() };
+};
+
+const stalledStatus = ({ project, now }: ObservedProject, error: BeeuniError | undefined): ProjectStatus => ({
+  ...project.status,
+  conditions: withCondition(
+    project.status?.conditions ?? [],
+    {
+      type: 'Stalled',
+      status: 'True',
+      reason: 'ReconcileFailed',
+      message: error === undefined ? 'internal: see the log of the operator' : `${error.code}: ${error.message}`,
+    },
+    project.metadata.generation,
+    timestamp(now),
+  ),
+});

@@ -1,0 +1,23 @@
+// Which parts of a Project's status are major: written at once. Pure. Source: K27.
+import type { ProjectStatus } from '#schema/resources/project.ts';
+import type { StatusChange } from '../runtime/controller.ts';
+import { statusChange } from '../runtime/status-change.ts';
+
+/** Everything but the counts of Sessions, and where they show in WithinLimits or a deletion. */
+const majorParts = (status: ProjectStatus) => ({
+  ...status,
+  sessions: undefined,
+  conditions: status.conditions
+    ?.filter(({ type }) => type !== 'WithinLimits')
+    .map(({ type, status: value, reason, message, observedGeneration }) => ({
+      type,
+      value,
+      reason,
+      observedGeneration,
+      message: type === 'Ready' ? undefined : message,
+    })),
+});
+
+/** How different two statuses of a Project are. */
+export const projectStatusChange = (before: ProjectStatus | undefined, wanted: ProjectStatus): StatusChange =>
+  statusChange(before, wanted, majorParts);
