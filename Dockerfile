@@ -34,10 +34,8 @@ COPY package.json ./
 COPY schema ./schema
 COPY base ./base
 COPY kube ./kube
-COPY plugin-sdk ./plugin-sdk
 COPY operator ./operator
 COPY controlplane ./controlplane
-COPY cli ./cli
 COPY examples ./examples
 ENV NODE_ENV=production HOME=/home/beeuni
 USER 1000:1000
