@@ -19,7 +19,11 @@ export type TestServer = Readonly<{ databaseUrl: string; embedded: EmbeddedPostg
 
 let server: Promise<TestServer & { directory: string | undefined }> | undefined;
 
+/** Databases that are not closed yet. This hook was registered first, so it runs before those of the test file. */
+const open = new Set<() => Promise<void>>();
+
 after(async () => {
+  await Promise.all([...open].map((close) => close()));
   const started = await server?.catch(() => undefined);
   await started?.embedded?.stop();
   if (started?.directory !== undefined) await rm(started.directory, { recursive: true, force: true });
@@ -88,7 +92,7 @@ const dropDatabase = (url: string, name: string): Promise<void> =>
 /** A migrated database of its own with a pool. */
 export type TestDatabase = Readonly<{ databaseUrl: string; pool: Pool; close: () => Promise<void> }>;
 
-/** Copies the template, which is migrated once per process. Call `close` in an `after` hook. */
+/** Copies the template, which is migrated once per process. Closed after the last test, or by `close`. */
 export const freshDatabase = async (options: { poolSize?: number } = {}): Promise<TestDatabase> => {
   const { databaseUrl } = await startPostgres();
   const template = `template_${process.pid}`;
@@ -111,14 +115,13 @@ export const freshDatabase = async (options: { poolSize?: number } = {}): Promis
     applicationName: 'beeuni-test',
     onIdleError: () => undefined,
   });
-  return {
-    databaseUrl: own,
-    pool,
-    close: async () => {
-      await pool.close();
-      await dropDatabase(databaseUrl, name);
-    },
+  const close = async () => {
+    if (!open.delete(close)) return;
+    await pool.close();
+    await dropDatabase(databaseUrl, name);
   };
+  open.add(close);
+  return { databaseUrl: own, pool, close };
 };
 
 /** A server of its own, for tests that kill it. `directory` and its files vanish with `stop`. */
