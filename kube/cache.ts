@@ -79,8 +79,11 @@ export class Cache<V> {
     for (const name of this.#indexers.keys()) this.#indexes.set(name, new Map());
   }
 
-  /** Takes an object as it is now. An object older than the cached one changes nothing. */
-  put(object: KubeObject): CacheChange<V> {
+  /**
+   * Takes an object as it is now. An object older than the cached one changes nothing, unless `isRestored`: the store
+   * went back in time and its versions count again.
+   */
+  put(object: KubeObject, isRestored = false): CacheChange<V> {
     const after = this.#read(object);
     const before = this.#entries.get(after.key);
     if (before === undefined) {
@@ -88,7 +91,7 @@ export class Cache<V> {
       return { kind: 'added', before, after };
     }
     const sameObject = before.uid === after.uid;
-    const isOld = isOlderVersion(after.resourceVersion, before.resourceVersion);
+    const isOld = !isRestored && isOlderVersion(after.resourceVersion, before.resourceVersion);
     if (isOld || (sameObject && before.resourceVersion === after.resourceVersion)) {
       return { kind: 'none', before, after: before };
     }

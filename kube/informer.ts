@@ -222,7 +222,7 @@ export class Informer<V> {
       listVersion = page.resourceVersion;
       for (const object of page.items) {
         seen.add(keyOf(object.metadata));
-        this.#announce(this.#cache.put(object));
+        this.#announce(this.#cache.put(object, this.#staleLists > STALE_LISTS));
       }
     }
     for (const change of this.#cache.retain(seen)) this.#announce(change);
