@@ -211,6 +211,8 @@ export const makeMirrors = (ports: MirrorPorts): Mirrors => {
     const path = pathOf(projectUid);
     const refused = hostProblem(target.url, ports.hostRule);
     if (refused !== undefined) return { ok: false, problem: refused };
+    const isSsh = !/^https?:/i.test(target.url);
+    if (isSsh && credentials.kind !== 'ssh') return { ok: false, problem: problemOf('AuthFailed', target.url) };
     if (distrusted.has(projectUid)) await drop(projectUid);
     const wasThere = await exists(path);
     if (!wasThere) {

@@ -234,7 +234,8 @@ test('a session that is gone pushes nothing, and damaged requests are refused', 
   assert.equal(await post('zzzz'), 400);
   assert.equal(await post('00'), 400);
   assert.equal(await post('x', { 'content-encoding': 'gzip' }), 400);
-  assert.equal((await post(gzipSync(Buffer.alloc(50_000_000, '0')), { 'content-encoding': 'gzip' })) >= 200, true);
+  const lines = Buffer.from(`0010${'x'.repeat(12)}`.repeat(100_000));
+  assert.equal(await post(gzipSync(lines), { 'content-encoding': 'gzip' }), 400);
   assert.equal(await post('0000', { 'content-type': 'text/plain' }), 415);
   assert.equal(await post('0000'), 200);
   assert.equal((await fetch(`${proxyUrl}/info/refs?service=git-shell`)).status, 400);

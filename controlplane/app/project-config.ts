@@ -1,0 +1,146 @@
+// What a claim needs of project and session: base, agents, models and granted secrets, each resolved by its one rule.
+// Must not know SQL, git or Kubernetes. Source: A192, A214, 10-kubernetes §2 "Grants".
+import { NotFoundError } from '#base/errors.ts';
+import type { Project } from '#schema/resources/project.ts';
+import type { Session } from '#schema/resources/session.ts';
+import { isModelAllowed, usableModelNames } from '#schema/rules/check-model.ts';
+import { effectiveFlags, type PlatformFlags } from '#schema/rules/effective-flags.ts';
+import { effectiveAgent, effectiveModel } from '#schema/rules/effective-model.ts';
+import type { ClaimedModel } from '#schema/wire/claim.ts';
+import { grantedSecrets } from './granted-secrets.ts';
+import type { ClaimConfig } from './ports.ts';
+import { isUsableModel, platformModel } from './project-models.ts';
+import type { ProjectConfig, ProjectStore, ReadSecret, Repositories } from './project-ports.ts';
+import type { ReadRegistry, Registry } from './provider-ports.ts';
+
+/** What claims are made from. */
+export type ProjectConfigPorts = Readonly<{
+  store: Pick<ProjectStore, 'find'>;
+  readRegistry: ReadRegistry;
+  readSecret: ReadSecret;
+  branchCommit: Repositories['branchCommit'];
+  platformFlags: PlatformFlags;
+  defaultModel: string | undefined;
+  author: Readonly<{ name: string; email: string }>;
+  maxModelRequestBytes: number;
+}>;
+
+/** Granted environment of a session with the revision that it belongs to. */
+export type SessionEnv = Readonly<{ env: Readonly<Record<string, string>>; revision: number }>;
+
+/** The functions about a session's configuration. */
+export type ProjectConfigApp = Readonly<{
+  claimConfig: ClaimConfig;
+  /** The granted environment alone; undefined while the project was not synced. Errors: UnavailableError. */
+  sessionEnv: (session: Session, project: Project) => Promise<SessionEnv | undefined>;
+}>;
+
+const MAX_MODELS = 64;
+
+const claimedModel = (name: string, registry: Registry): ClaimedModel | undefined => {
+  const slash = name.indexOf('/');
+  const model = registry.providers
+    .find(({ id }) => id === name.slice(0, slash))
+    ?.models.find(({ id }) => id === name.slice(slash + 1));
+  return model === undefined
+    ? undefined
+    : {
+        name,
+        contextWindowTokens: model.context_window,
+        maxOutputTokens: model.max_output,
+        input: [...model.input],
+        reasoning: model.reasoning,
+      };
+};
+
+/** The agent of a session; one that is no longer declared is replaced by the manifest's default. Source: A105. */
+const agentOf = (session: Session, project: Project, config: ProjectConfig): string => {
+  const isDeclared = (name: string): boolean => config.agents.some((agent) => agent.name === name);
+  const layers = {
+    session: session.spec.agent,
+    project: project.spec.defaults?.agent,
+    manifest: config.defaultAgent,
+  };
+  const decided = effectiveAgent(layers, isDeclared).value;
+  return isDeclared(decided) ? decided : config.defaultAgent;
+};
+
+/** Makes the functions. */
+export const makeProjectConfig = (ports: ProjectConfigPorts): ProjectConfigApp => {
+  /** Values of Secrets; what cannot be read is left out, and the Project's condition says so. */
+  const readEnv = async (
+    namespace: string,
+    wanted: readonly Readonly<{ env: string; secretRef: Readonly<{ name: string; key: string }> }>[],
+  ): Promise<Record<string, string>> => {
+    const env: Record<string, string> = {};
+    for (const name of new Set(wanted.map(({ secretRef }) => secretRef.name))) {
+      const answer = await ports.readSecret(namespace, name);
+      if (answer.kind !== 'found') continue;
+      for (const { env: variable, secretRef } of wanted) {
+        const value = secretRef.name === name ? answer.secret.data[secretRef.key] : undefined;
+        if (value !== undefined) env[variable] = value.toString('utf8');
+      }
+    }
+    return env;
+  };
+
+  const envOf = (session: Session, project: Project, config: ProjectConfig): Promise<Record<string, string>> => {
+    const agent = agentOf(session, project, config);
+    const { secrets = [], providerKeys = [] } = project.spec;
+    const granted = grantedSecrets(secrets, agent, config.secrets[agent] ?? 'none', session.spec.scope?.secrets);
+    const gatewayIsOn = effectiveFlags(project.spec.features, ports.platformFlags).llm_gateway.value;
+    return readEnv(project.metadata.namespace, gatewayIsOn ? granted : [...granted, ...providerKeys]);
+  };
+
+  return {
+    sessionEnv: async (session, project) => {
+      const stored = await ports.store.find(project.metadata.uid);
+      if (stored?.config === undefined) return undefined;
+      return { env: await envOf(session, project, stored.config), revision: stored.secretsRevision };
+    },
+    claimConfig: async (session, project) => {
+      const stored = await ports.store.find(project.metadata.uid);
+      const config = stored?.config;
+      const { commit = null, defaultBranch = null } = stored?.fact?.repository ?? {};
+      if (stored === undefined || config === undefined || commit === null || defaultBranch === null) {
+        return { wait: 'project_not_synced' };
+      }
+      const base = session.spec.branch?.base ?? defaultBranch;
+      const baseCommit = base === defaultBranch ? commit : await ports.branchCommit(project.metadata.uid, base);
+      if (baseCommit === undefined) {
+        throw new NotFoundError(
+          'branch_not_found',
+          `the repository of project ${project.metadata.name} has no branch ${base}`,
+        );
+      }
+      const registry = await ports.readRegistry();
+      const allowed = project.spec.models?.allowed;
+      const isUsable = (name: string): boolean => isUsableModel(name, registry.providers, allowed);
+      const agent = agentOf(session, project, config);
+      const decided = effectiveModel(
+        {
+          session: session.spec.model,
+          agent: config.agents.find(({ name }) => name === agent)?.model,
+          project: project.spec.defaults?.model,
+          platform: platformModel(ports.defaultModel, registry.providers, allowed),
+        },
+        isUsable,
+      );
+      const chosen = decided !== undefined && isUsable(decided.value) ? decided.value : undefined;
+      const usable = usableModelNames(registry.providers).filter((name) => isModelAllowed(name, allowed));
+      const names = [...new Set([...(chosen === undefined ? [] : [chosen]), ...usable])].slice(0, MAX_MODELS);
+      return {
+        baseBranch: base,
+        baseCommit,
+        agents: config.agents,
+        agent,
+        model: (chosen === undefined ? undefined : claimedModel(chosen, registry)) ?? null,
+        models: names.flatMap((name) => claimedModel(name, registry) ?? []),
+        author: ports.author,
+        env: await envOf(session, project, config),
+        envRevision: stored.secretsRevision,
+        maxModelRequestBytes: ports.maxModelRequestBytes,
+      };
+    },
+  };
+};
