@@ -4,8 +4,8 @@ import { after, before, test } from 'node:test';
 import fc from 'fast-check';
 import { ConflictError, InvalidError } from '#base/errors.ts';
 import { MAX_EVENT_BYTES } from '#schema/events/envelope.ts';
-import { anEvent, aPrompt, aSessionKey, aTurnEnd, storedSessions } from '#test/support/stored-sessions.ts';
 import { freshDatabase, type TestDatabase } from '#test/support/postgres.ts';
+import { anEvent, aPrompt, aSessionKey, aTurnEnd, storedSessions } from '#test/support/stored-sessions.ts';
 
 let database: TestDatabase;
 let parts: ReturnType<typeof storedSessions>;
@@ -115,7 +115,9 @@ test('20-control-plane §8 an event above 256 KiB is kept apart and referred to'
   const [, large] = await parts.log('large');
   const blob = large?.data['blob'] as { bytes: number; sha256: string };
   assert.equal(blob.bytes, Buffer.byteLength(JSON.stringify(data)));
-  const [stored] = await parts.rows<{ data: string }>(`select data from event_blobs where session_uid = 'large' and seq = 2`);
+  const [stored] = await parts.rows<{ data: string }>(
+    `select data from event_blobs where session_uid = 'large' and seq = 2`,
+  );
   assert.deepEqual(JSON.parse(stored?.data ?? ''), data);
 });
 

@@ -51,7 +51,12 @@ export type DaemonProcess = Readonly<{
   url: () => Promise<string>;
   health: () => Promise<HealthDocument>;
   /** Calls a route of port 8000. */
-  call: (method: string, path: string, credential?: string, body?: unknown) => Promise<Readonly<{ status: number; body: unknown }>>;
+  call: (
+    method: string,
+    path: string,
+    credential?: string,
+    body?: unknown,
+  ) => Promise<Readonly<{ status: number; body: unknown }>>;
   output: () => string;
   signal: (name: NodeJS.Signals) => void;
   exited: Promise<Readonly<{ code: number | null; signal: string | null }>>;

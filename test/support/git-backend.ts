@@ -28,7 +28,12 @@ export type GitBackend = Readonly<{
 }>;
 
 const git = (cwd: string, ...args: readonly string[]): string =>
-  execFileSync('git', args, { cwd, env: { ...process.env, ...IDENTITY }, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim();
+  execFileSync('git', args, {
+    cwd,
+    env: { ...process.env, ...IDENTITY },
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  }).trim();
 
 /** Makes a bare repository whose branch `main` holds the files: path to content. */
 export const makeGitBackend = (files: Readonly<Record<string, string>>): GitBackend => {
@@ -80,7 +85,9 @@ const serveBackend = (bare: string, request: IncomingMessage, response: ServerRe
         ...(request.headers['content-encoding'] === undefined
           ? {}
           : { HTTP_CONTENT_ENCODING: request.headers['content-encoding'] }),
-        ...(typeof request.headers['git-protocol'] === 'string' ? { GIT_PROTOCOL: request.headers['git-protocol'] } : {}),
+        ...(typeof request.headers['git-protocol'] === 'string'
+          ? { GIT_PROTOCOL: request.headers['git-protocol'] }
+          : {}),
       },
       stdio: ['pipe', 'pipe', 'ignore'],
     });

@@ -104,7 +104,8 @@ export const startScriptedControlPlane = async (options: ControlPlaneOptions): P
 
   const store = (event: DaemonEvent, of: number): void => {
     const isSecondEnd =
-      event.type === 'turn.ended' && events.some((other) => other.type === 'turn.ended' && other.turnId === event.turnId);
+      event.type === 'turn.ended' &&
+      events.some((other) => other.type === 'turn.ended' && other.turnId === event.turnId);
     if (isSecondEnd) return;
     events.push({ ...event, seq: events.length + 1, generation: of });
     if (event.type === 'turn.ended' && running?.turn.turnId === event.turnId) running = undefined;
@@ -114,7 +115,8 @@ export const startScriptedControlPlane = async (options: ControlPlaneOptions): P
     server,
     claimRoute,
     async ({ body }) => {
-      if (unassigned) return { status: 202 as const, body: { state: 'wait' as const, reason: 'not_assigned' as const } };
+      if (unassigned)
+        return { status: 202 as const, body: { state: 'wait' as const, reason: 'not_assigned' as const } };
       const previous = { generation, acknowledgedN };
       generation += 1;
       acknowledgedN = 0;
@@ -122,8 +124,22 @@ export const startScriptedControlPlane = async (options: ControlPlaneOptions): P
       credentials.push(credential);
       if (running !== undefined) {
         const { promptId, turnId } = running.turn;
-        const data = { promptId, outcome: 'Interrupted', code: 'sandbox_lost', message: null, summary: null, commit: null };
-        const event = { id: `cp_${generation}`, n: 1, type: 'turn.ended', threadId: 'root', hidden: false, causedBy: null };
+        const data = {
+          promptId,
+          outcome: 'Interrupted',
+          code: 'sandbox_lost',
+          message: null,
+          summary: null,
+          commit: null,
+        };
+        const event = {
+          id: `cp_${generation}`,
+          n: 1,
+          type: 'turn.ended',
+          threadId: 'root',
+          hidden: false,
+          causedBy: null,
+        };
         store({ ...event, at: new Date().toISOString(), turnId, data }, generation);
       }
       running = undefined;
@@ -144,7 +160,13 @@ export const startScriptedControlPlane = async (options: ControlPlaneOptions): P
           author: { name: 'Ada Agent', email: 'ada@example.com' },
           agent: 'dev',
           agents: [
-            { name: 'dev', mode: 'primary' as const, prompt: 'You are the developer.', tools: 'all' as const, skills: 'all' as const },
+            {
+              name: 'dev',
+              mode: 'primary' as const,
+              prompt: 'You are the developer.',
+              tools: 'all' as const,
+              skills: 'all' as const,
+            },
           ],
           model: aModel('scripted/large'),
           models: [aModel('scripted/large'), aModel('scripted/small')],
@@ -224,7 +246,9 @@ export const startScriptedControlPlane = async (options: ControlPlaneOptions): P
         route,
         handler: ({ request, response, signal }) =>
           new Promise<void>((resolve, reject) => {
-            modelCalls.push(Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)])));
+            modelCalls.push(
+              Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)])),
+            );
             const upstream = httpRequest(
               options.provider.url + (request.url ?? '').slice(GATEWAY_PATH.length),
               {
@@ -253,7 +277,10 @@ export const startScriptedControlPlane = async (options: ControlPlaneOptions): P
   }
 
   const listening = await listen(server, { port: 0, host: '127.0.0.1' });
-  const tail = () => events.slice(-12).map((event) => `${event.seq} g${event.generation} ${event.type} ${JSON.stringify(event.data).slice(0, 160)}`);
+  const tail = () =>
+    events
+      .slice(-12)
+      .map((event) => `${event.seq} g${event.generation} ${event.type} ${JSON.stringify(event.data).slice(0, 160)}`);
   return {
     url: listening.url,
     prompt: (text, turn = {}) => {

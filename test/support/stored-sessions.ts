@@ -1,5 +1,5 @@
 // Sessions in a database of their own, for tests of the store: builders with defaults, and the parts over one pool.
-import type { DaemonEvent } from '#schema/events/envelope.ts';
+
 import { specMessageId, turnIdOf } from '#controlplane/app/prompts.ts';
 import type { NewPrompt, SandboxClaim } from '#controlplane/app/session-records.ts';
 import { decideTurnEnd } from '#controlplane/app/turn-end.ts';
@@ -11,6 +11,7 @@ import { makeHealthStore } from '#controlplane/store/health-store.ts';
 import { makePromptInbox } from '#controlplane/store/prompt-inbox.ts';
 import { makeSessionEnds } from '#controlplane/store/session-ends.ts';
 import type { Database } from '#controlplane/store/statement.ts';
+import type { DaemonEvent } from '#schema/events/envelope.ts';
 
 /** Time that rows are given where the test does not care. */
 export const AT = '2026-11-30T12:00:00.000Z';
