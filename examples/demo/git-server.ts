@@ -1,5 +1,6 @@
 // A git server over smart HTTP for the demo and the tests: node:http in front of git's own http-backend.
-// `node examples/demo/git-server.ts --root DIR [--port 3000] [--host 0.0.0.0] [--seed FOLDER --name sample.git]`.
+// `node examples/demo/git-server.ts --root DIR [--port 3000] [--host 0.0.0.0] [--seed FOLDER --name sample.git]
+// [--create-on-push]`.
 // It must not know Beeuni. It has no users unless it is given one; keep it inside the cluster.
 import { execFile, spawn } from 'node:child_process';
 import { cp, mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
@@ -21,6 +22,8 @@ export type GitServerOptions = Readonly<{
   port?: number | undefined;
   host?: string | undefined;
   user?: GitUser | undefined;
+  /** Whether a push to a name that is not there makes the repository. */
+  createOnPush?: boolean | undefined;
   /** Sees each request; an answer of `false` means that the server sends nothing, a number is the status to fail with. */
   onRequest?: ((request: IncomingMessage) => false | number | undefined) | undefined;
 }>;
@@ -136,6 +139,10 @@ const serve = (root: string, request: IncomingMessage, response: ServerResponse)
   });
 };
 
+/** Name of the repository that a push begins with, one plain path segment; undefined for every other request. */
+const pushedName = (request: IncomingMessage): string | undefined =>
+  /^\/([a-z0-9][a-z0-9._-]{0,99}\.git)\/info\/refs\?service=git-receive-pack$/.exec(request.url ?? '')?.[1];
+
 /** Starts the server; port 0, the default, takes a free one. */
 export const startGitServer = async (options: GitServerOptions): Promise<GitServer> => {
   const server = createServer((request, response) => {
@@ -153,7 +160,13 @@ export const startGitServer = async (options: GitServerOptions): Promise<GitServ
       response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end();
       return;
     }
-    serve(options.root, request, response);
+    const missing = options.createOnPush === true ? pushedName(request) : undefined;
+    if (missing === undefined) serve(options.root, request, response);
+    else
+      createRepository(options.root, missing).then(
+        () => serve(options.root, request, response),
+        () => response.writeHead(500).end(),
+      );
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -179,13 +192,19 @@ if (import.meta.main) {
       host: { type: 'string', default: '127.0.0.1' },
       seed: { type: 'string' },
       name: { type: 'string', default: 'sample.git' },
+      'create-on-push': { type: 'boolean', default: false },
     },
   });
   const { root, seed } = values;
   if (root === undefined) throw new Error('--root names the folder of the repositories');
   await mkdir(root, { recursive: true });
   if (seed !== undefined) await seedRepository(root, values.name, seed);
-  const server = await startGitServer({ root, port: Number(values.port), host: values.host });
+  const server = await startGitServer({
+    root,
+    port: Number(values.port),
+    host: values.host,
+    createOnPush: values['create-on-push'],
+  });
   process.on('SIGTERM', () => void server.close());
   process.on('SIGINT', () => void server.close());
   console.log(`git server on http://${values.host}:${server.port}/`);

@@ -92,6 +92,7 @@ export const demoServices = (image: string, withModel: boolean): readonly object
     '0.0.0.0',
     '--root',
     '/data/repositories',
+    '--create-on-push',
   ]),
   ...(withModel
     ? service('model', image, NAMES.modelPort, [
@@ -100,8 +101,8 @@ export const demoServices = (image: string, withModel: boolean): readonly object
         String(NAMES.modelPort),
         '--host',
         '0.0.0.0',
-        '--gap-ms',
-        '30',
+        '--models',
+        'demo-large',
       ])
     : []),
 ];
