@@ -20,6 +20,7 @@ import type {
   StoredProject,
 } from './project-ports.ts';
 import type { FindProviderReferences, ReadRegistry } from './provider-ports.ts';
+import { sameJson } from './same-json.ts';
 
 /** What syncing needs. Units: seconds, milliseconds. */
 export type ProjectSyncPorts = Readonly<{
@@ -83,6 +84,12 @@ const releaseOf = (request: SyncRequest): ProjectFact['release'] => ({
   current: null,
   commit: null,
 });
+
+/** Whether two facts say the same. The registry's generation grows with every change of it and is no news by itself. */
+const sameFact = (a: ProjectFact, b: ProjectFact): boolean => {
+  const core = (fact: ProjectFact) => ({ ...fact, models: { ...fact.models, registryGeneration: 0 } });
+  return sameJson(core(a), core(b));
+};
 
 /** What is known before the first look has ended. */
 const runningFact = ({ uid, request, fact }: StoredProject): ProjectFact =>
@@ -210,7 +217,7 @@ export const makeProjectSync = (ports: ProjectSyncPorts): ProjectSync => {
       release: releaseOf(request),
       budget: { reached: false, message: '' },
     };
-    const isNews = before === undefined || JSON.stringify(before) !== JSON.stringify(fact);
+    const isNews = before === undefined || !sameFact(before, fact);
     await store.saveResult(uid, { fact, config: manifest.config, dueAt: dueAfter(request, fact), isNews });
     if (isNews) {
       log.info('a project was synced', {
@@ -289,13 +296,9 @@ export const makeProjectSync = (ports: ProjectSyncPorts): ProjectSync => {
         const { fact, config } = stored;
         if (fact === undefined) return;
         const models = checkProjectModels(namingOf(stored), registry, ports.defaultModel);
-        if (JSON.stringify(models) === JSON.stringify(fact.models)) return;
-        const { registryGeneration: _before, ...rest } = fact.models;
-        const { registryGeneration: _now, ...found } = models;
-        const isNews = JSON.stringify(rest) !== JSON.stringify(found);
-        if (!isNews) return;
         const next: ProjectFact = { ...fact, models };
-        await store.saveResult(stored.uid, { fact: next, config, dueAt: dueAfter(stored.request, next), isNews });
+        if (sameFact(fact, next)) return;
+        await store.saveResult(stored.uid, { fact: next, config, dueAt: dueAfter(stored.request, next), isNews: true });
       });
     },
     close: async (uid) => {
