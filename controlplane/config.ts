@@ -105,6 +105,10 @@ export const CONTROL_PLANE_ENVIRONMENT = z.object({
   BEEUNI_GIT_ALLOWED_HOSTS: list('Hosts that repositories may be on; empty means any.'),
   BEEUNI_GIT_INSECURE_HTTP_HOSTS: list('Hosts that may be reached by http without TLS.'),
   BEEUNI_GIT_MIRROR_DIRECTORY: path('Folder of the repository mirrors, a cache.').default('/var/lib/beeuni/mirrors'),
+  GIT_SSL_CAINFO: path(
+    'Bundle of certificate authorities that git trusts; those of the machine when absent.',
+  ).optional(),
+  PATH: z.string().default('/usr/local/bin:/usr/bin:/bin').describe('Where git is looked for.'),
   BEEUNI_GIT_POLL_INTERVAL_SECONDS: whole(60, 0, 86_400, 'How often a remote is looked at; 0 is off.'),
   BEEUNI_GIT_FETCH_TIMEOUT_SECONDS: whole(300, 5, 3_600, 'Longest fetch of a repository.'),
   BEEUNI_GIT_MAX_REPOSITORY_BYTES: whole(2_147_483_648, 1_048_576, 1_099_511_627_776, 'Largest mirror.'),

@@ -16,13 +16,18 @@ const withArticle = (expected: string): string => {
   return `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`;
 };
 
-const UNITS: Readonly<Record<string, string>> = {
-  string: ' characters',
-  array: ' entries',
-  set: ' entries',
-  map: ' entries',
-  object: ' fields',
-  record: ' fields',
+const UNITS: Readonly<Record<string, readonly [one: string, many: string]>> = {
+  string: ['character', 'characters'],
+  array: ['entry', 'entries'],
+  set: ['entry', 'entries'],
+  map: ['entry', 'entries'],
+  object: ['field', 'fields'],
+  record: ['field', 'fields'],
+};
+
+const counted = (count: number | bigint, origin: string): string => {
+  const unit = UNITS[origin];
+  return unit === undefined ? `${count}` : `${count} ${unit[Number(count) === 1 ? 0 : 1]}`;
 };
 
 const FORMATS: Readonly<Record<string, string>> = {
@@ -40,9 +45,9 @@ const wordIssue = (issue: z.core.$ZodRawIssue): string => {
       return `must be ${withArticle(String(issue.expected))}`;
     case 'too_small':
       if (issue.origin === 'string' && issue.minimum === 1) return 'must not be empty';
-      return `must be at least ${issue.minimum}${UNITS[issue.origin] ?? ''}`;
+      return `must be at least ${counted(issue.minimum, issue.origin)}`;
     case 'too_big':
-      return `must be at most ${issue.maximum}${UNITS[issue.origin] ?? ''}`;
+      return `must be at most ${counted(issue.maximum, issue.origin)}`;
     case 'invalid_format':
       return FORMATS[issue.format] ?? 'does not have the form that is asked for';
     case 'invalid_value':

@@ -13,6 +13,10 @@ export const pageOf = <T extends z.ZodType>(item: T) =>
 
 /** Params of one project or session. */
 export const objectParams = z.object({
-  namespace: z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/),
-  name: z.string().regex(/^[a-z0-9]([-a-z0-9]{0,44}[a-z0-9])?$/),
+  namespace: z
+    .string()
+    .regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/, 'must be a lower-case DNS label of at most 63 characters'),
+  name: z
+    .string()
+    .regex(/^[a-z0-9]([-a-z0-9]{0,44}[a-z0-9])?$/, 'must be a lower-case DNS label of at most 46 characters'),
 });

@@ -1,0 +1,140 @@
+// Joins the sides of sessions and projects to handlers, guard and servers. Must not know how either side works.
+import type { RequestRecord } from '#base/http/server.ts';
+import type { Part } from '#base/lifecycle.ts';
+import type { KubeClient } from '#kube/client.ts';
+import { makeCheckNewSession } from '../app/check-new-session.ts';
+import { makeRateLimit } from '../app/rate-limit.ts';
+import { makeRecordWrite } from '../app/writes.ts';
+import { makeAuthenticate } from '../http/authenticate.ts';
+import { makeAuthorize } from '../http/authorize.ts';
+import { mountGit } from '../http/git.ts';
+import { makeGuard } from '../http/guard.ts';
+import { makeProjectHandlers } from '../http/projects.ts';
+import { makePromptHandlers } from '../http/prompts.ts';
+import { makeStreamEvents } from '../http/session-events.ts';
+import { makeSessionHandlers } from '../http/sessions.ts';
+import { limitStreams } from '../http/stream-limit.ts';
+import { makeIdentities } from '../kubernetes/identity.ts';
+import { buildServers, type ControlPlaneServers } from '../server.ts';
+import { forgetOldWrites, makeWriteRecords } from '../store/write-records.ts';
+import { type Basics, makeRounds } from './basics.ts';
+import { wireProjects } from './projects.ts';
+import { wireSessions } from './sessions.ts';
+
+/** What joining needs besides. */
+export type ControlPlaneWiring = Basics &
+  Readonly<{ version: string; client: KubeClient; observe: (record: RequestRecord) => void }>;
+
+/** The whole, ready to be started: `background` first, then ports for the servers. */
+export type WiredControlPlane = Readonly<{
+  servers: ControlPlaneServers;
+  background: readonly Part[];
+  /** What keeps the process from serving; empty when it can. */
+  waitingFor: () => readonly string[];
+}>;
+
+const FORGET_INTERVAL_MS = 3_600_000;
+const AUDIT_DAYS = 90;
+
+/** Puts everything together; nothing runs yet. */
+export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<WiredControlPlane> => {
+  const { config, clock, log, database, resources, client, instruments, randomBytes } = wiring;
+  const { settings } = config;
+  const projects = await wireProjects({
+    ...wiring,
+    pushEnv: (uid, revision, env) => sessions.deliver.pushEnv(uid, revision, env),
+  });
+  const sessions = wireSessions({ ...wiring, claimConfig: projects.claimConfig });
+
+  const identities = makeIdentities({ client, clock, audience: settings.BEEUNI_AUDIENCE });
+  const guard = makeGuard({
+    authenticate: makeAuthenticate({
+      identify: identities.identify,
+      findSessionByCredential: sessions.credentials.find,
+      operator: config.operator,
+    }),
+    authorize: makeAuthorize({ mayAccess: identities.mayAccess }),
+    takeCall: makeRateLimit({
+      clock,
+      perSecond: settings.BEEUNI_RATE_LIMIT_PER_SECOND,
+      burst: settings.BEEUNI_RATE_LIMIT_BURST,
+    }),
+    recordWrite: makeRecordWrite({
+      records: makeWriteRecords(database),
+      onLost: (error) => log.error('the end of a change could not be recorded', { err: error }),
+    }),
+    observe: {
+      authenticated: (result) => instruments.authTotal.inc({ result }),
+      denied: (reason) => instruments.authzDeniedTotal.inc({ reason }),
+    },
+  });
+
+  const { fetch: fetchSession } = resources.sessions;
+  const { fetch: fetchProject } = resources.projects;
+  const { judgeModel } = projects;
+  /** A value that no earlier one equals: the time, and chance for two calls in one millisecond. */
+  const newToken = (): string => `${new Date(clock.nowMs()).toISOString()}-${randomBytes(4).toString('hex')}`;
+  const streamEvents = limitStreams(
+    makeStreamEvents({
+      fetchSession,
+      admitSession: (session) => sessions.prompts.admitSeen([session]),
+      stream: sessions.fanOut.stream,
+    }),
+    {
+      maxStreams: settings.BEEUNI_MAX_STREAMS,
+      observe: {
+        open: (count) => instruments.streamsActive.set({}, count),
+        ended: (reason) => instruments.streamDroppedTotal.inc({ reason }),
+      },
+    },
+  );
+
+  const servers = buildServers({
+    log,
+    clock,
+    version: wiring.version,
+    observe: wiring.observe,
+    guard,
+    public: {
+      ...makeProjectHandlers({
+        fetchProject,
+        listProjects: resources.projects.list,
+        patchProject: resources.patchProject,
+        findProjectFact: projects.sync.findFact,
+        judgeManifest: (project, text) => projects.sync.judgeText(project.metadata.uid, text),
+        platformFlags: config.flags,
+        newToken,
+      }),
+      ...makeSessionHandlers({
+        fetchSession,
+        listSessions: resources.sessions.list,
+        checkNewSession: makeCheckNewSession({ fetchProject, judgeModel }),
+        createSession: resources.createSession,
+        patchSession: resources.patchSession,
+        deleteSession: resources.deleteSession,
+        wakeSession: sessions.prompts.wake,
+        readHealth: sessions.readHealth,
+        newToken,
+      }),
+      ...makePromptHandlers({ fetchSession, fetchProject, judgeModel, prompts: sessions.prompts }),
+      ...projects.handlers,
+      streamEvents,
+    },
+    sandbox: sessions.sandbox,
+    internal: { ...sessions.internal, ...projects.internal },
+    gateway: projects.gateway,
+    mountGit: (server, gitGuard) => mountGit(server, projects.gitProxy, gitGuard),
+  });
+
+  const forgetWrites = makeRounds(wiring, 'old writes', FORGET_INTERVAL_MS, async () => {
+    for (const statement of forgetOldWrites(AUDIT_DAYS)) await database.query(statement);
+  });
+  return {
+    servers,
+    background: [...projects.background, ...sessions.background, forgetWrites],
+    waitingFor: () => [
+      ...resources.staleKinds().map((kind) => `cache of ${kind}`),
+      ...(sessions.isListening() ? [] : ['database notifications']),
+    ],
+  };
+};

@@ -1,0 +1,311 @@
+// Puts together all that serves projects and the workspace: registry, gateway, mirrors, git proxy, sync and claims' settings.
+// Must not know HTTP servers or how the sessions' side works.
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ForbiddenError } from '#base/errors.ts';
+import { parseYaml } from '#base/yaml.ts';
+import type { KubeClient } from '#kube/client.ts';
+import { defaultBranchName } from '#kube/names.ts';
+import type { ModelVerdict } from '#schema/rest/workspace.ts';
+import type { ProviderInput } from '#schema/settings/providers.ts';
+import { makeModelsApp } from '../app/models.ts';
+import type { ClaimConfig } from '../app/ports.ts';
+import { makeProjectConfig } from '../app/project-config.ts';
+import { readProjectCredentials } from '../app/project-credentials.ts';
+import { makeProjectPoller } from '../app/project-poller.ts';
+import { makeProjectSync, type ProjectSync } from '../app/project-sync.ts';
+import { makeProvidersApp, type ProvidersApp, providerKeyContext } from '../app/providers.ts';
+import { makeRegistryReader } from '../app/registry.ts';
+import { makeChatHandler } from '../gateway/chat.ts';
+import { makeListProviderModels } from '../gateway/list-models.ts';
+import { makeGatewayModelsHandler } from '../gateway/models.ts';
+import { makeUpstreams, systemLookup } from '../gateway/upstream.ts';
+import { makeUsageRecorder } from '../gateway/usage-recorder.ts';
+import { gatewayErrorShape } from '../gateway/wording.ts';
+import { parseCredentials } from '../git/credentials.ts';
+import { makeMirrors } from '../git/mirror.ts';
+import { makeReadFiles } from '../git/objects.ts';
+import {
+  type FindRepository,
+  type GitProxy,
+  MIRROR_FRESH_MS,
+  makeGitProxy,
+  type ReadCredentials,
+} from '../git/proxy.ts';
+import { makeRepositories } from '../git/repositories.ts';
+import { makeGit } from '../git/run.ts';
+import type { GatewayHandlers } from '../http/gateway.ts';
+import { makeModelHandlers, type ModelHandlers } from '../http/models.ts';
+import { makeProjectSyncHandlers, type ProjectSyncHandlers } from '../http/project-sync.ts';
+import { makeProviderHandlers, type ProviderHandlers } from '../http/providers.ts';
+import { makeSecrets } from '../kubernetes/secrets.ts';
+import { makeProjectStore } from '../store/projects.ts';
+import { makeProviderStore } from '../store/provider-store.ts';
+import { listRunningOfProject } from '../store/sessions.ts';
+import { insertUsage } from '../store/usage.ts';
+import { type Background, type Basics, makeRounds } from './basics.ts';
+
+/** Calls at once to one provider, per replica. */
+const MAX_PROVIDER_CONNECTIONS = 256;
+const MAX_USAGE_FILE_BYTES = 64 * 2 ** 20;
+const MAX_PUSH_BYTES = 512 * 2 ** 20;
+/** How long a sync call waits before it answers `running`; below the operator's own limit. Units: milliseconds. */
+const SYNC_ANSWER_MS = 10_000;
+const POLL_ROUND_MS = 2_000;
+const REGISTRY_ROUND_MS = 5_000;
+
+/** What the projects' side needs besides. `pushEnv` gives a running daemon its new environment. */
+export type ProjectsWiring = Basics &
+  Readonly<{
+    client: KubeClient;
+    pushEnv: (sessionUid: string, revision: number, env: Readonly<Record<string, string>>) => Promise<boolean>;
+  }>;
+
+/** The projects' side. `background` is in the order of starting. */
+export type ProjectsSide = Readonly<{
+  claimConfig: ClaimConfig;
+  sync: ProjectSync;
+  /** The verdict on a model name. Errors: UnavailableError `registry_unavailable`. */
+  judgeModel: (name: string) => Promise<ModelVerdict | undefined>;
+  handlers: ProviderHandlers & ModelHandlers;
+  internal: ProjectSyncHandlers;
+  gateway: GatewayHandlers;
+  gitProxy: GitProxy;
+  background: readonly Background[];
+}>;
+
+/** Id of the provider that the environment names. */
+const ENV_PROVIDER = 'env';
+
+/** Registers the model of the environment, unless it is there as it should be. */
+const registerEnvModel = async (wiring: Basics, providers: ProvidersApp): Promise<void> => {
+  const { envModel } = wiring.config;
+  if (envModel === undefined) return;
+  const known = await providers.get(ENV_PROVIDER).catch(() => undefined);
+  const isSame =
+    known?.base_url === envModel.baseUrl.replace(/\/+$/, '') &&
+    known.has_key === (envModel.apiKey !== undefined) &&
+    known.models.some(({ id }) => id === envModel.id);
+  if (isSame) return;
+  const input = {
+    kind: 'openai-compatible',
+    base_url: envModel.baseUrl,
+    ...(envModel.apiKey === undefined ? {} : { api_key: envModel.apiKey }),
+    headers: {},
+    timeouts: { connect_ms: 10_000, first_byte_ms: 120_000, idle_ms: 120_000, total_ms: 1_200_000 },
+    models: [
+      {
+        id: envModel.id,
+        context_window: 128_000,
+        max_output: 16_384,
+        input: ['text'],
+        reasoning: false,
+        price_input_micro_usd: 0,
+        price_output_micro_usd: 0,
+        enabled: true,
+      },
+    ],
+    enabled: true,
+  } satisfies Omit<ProviderInput, 'id'>;
+  await providers.put(ENV_PROVIDER, input, true);
+  wiring.log.info('the model of the environment is registered', { provider: ENV_PROVIDER });
+};
+
+/** Puts it together; makes its folders, and nothing else runs before its background parts are started. */
+export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide> => {
+  const { config, clock, random, log, database, resources, client, seal, unseal } = wiring;
+  const { settings } = config;
+  const root = settings.BEEUNI_GIT_MIRROR_DIRECTORY;
+  const folders = { mirrors: join(root, 'mirrors'), home: join(root, 'home'), work: join(root, 'work') };
+  for (const folder of Object.values(folders)) await mkdir(folder, { recursive: true, mode: 0o700 });
+  const newId = (): string => randomUUID();
+
+  const providerStore = makeProviderStore(database);
+  const projectStore = makeProjectStore(database);
+  const registry = makeRegistryReader({ store: providerStore, clock });
+  const upstreams = makeUpstreams({
+    allowedAddresses: settings.BEEUNI_PROVIDER_ALLOWED_PRIVATE_HOSTS,
+    maxConnections: MAX_PROVIDER_CONNECTIONS,
+  });
+  const { readSecret } = makeSecrets({
+    client,
+    account: `${settings.BEEUNI_NAMESPACE}:${settings.BEEUNI_SERVICE_ACCOUNT}`,
+  });
+  const defaultModel =
+    settings.BEEUNI_DEFAULT_MODEL ?? (config.envModel && `${ENV_PROVIDER}/${config.envModel.id}`) ?? undefined;
+
+  const git = makeGit({ home: folders.home, path: settings.PATH, caFile: settings.GIT_SSL_CAINFO }, clock);
+  const mirrors = makeMirrors({
+    git,
+    clock,
+    directory: folders.mirrors,
+    hostRule: {
+      allowedHosts: settings.BEEUNI_GIT_ALLOWED_HOSTS,
+      insecureHosts: settings.BEEUNI_GIT_INSECURE_HTTP_HOSTS,
+    },
+    fetchTimeoutMs: settings.BEEUNI_GIT_FETCH_TIMEOUT_SECONDS * 1_000,
+    maxRepositoryBytes: settings.BEEUNI_GIT_MAX_REPOSITORY_BYTES,
+  });
+
+  const findRepository: FindRepository = async (projectUid) => {
+    const stored = await projectStore.find(projectUid);
+    if (stored === undefined) return undefined;
+    const { url, defaultBranch } = stored.request.repository;
+    return { projectUid, url, defaultBranch };
+  };
+  const readCredentials: ReadCredentials = async (projectUid) => {
+    const stored = await projectStore.find(projectUid);
+    if (stored === undefined) throw new ForbiddenError('forbidden', 'the project of this session is gone');
+    const { git: credentials, synced } = await readProjectCredentials(
+      stored.namespace,
+      stored.request,
+      readSecret,
+      parseCredentials,
+    );
+    if (credentials === undefined) throw new ForbiddenError('repository_auth_failed', synced.message);
+    return credentials;
+  };
+  /** Looks into a mirror that is fresh: this replica may never have fetched the project. */
+  const branchCommit = async (projectUid: string, branch: string): Promise<string | undefined> => {
+    const target = await findRepository(projectUid);
+    if (target === undefined) return undefined;
+    await mirrors.ensureFresh(target, () => readCredentials(projectUid), MIRROR_FRESH_MS);
+    return mirrors.branchCommit(projectUid, branch);
+  };
+
+  const projectConfig = makeProjectConfig({
+    store: projectStore,
+    readRegistry: registry.cached,
+    readSecret,
+    branchCommit,
+    platformFlags: config.flags,
+    defaultModel,
+    author: { name: settings.BEEUNI_GIT_AUTHOR_NAME, email: settings.BEEUNI_GIT_AUTHOR_EMAIL },
+    maxModelRequestBytes: settings.BEEUNI_MAX_MODEL_REQUEST_BYTES,
+  });
+
+  const pushSecrets = async (projectUid: string): Promise<void> => {
+    const running = await database.query(listRunningOfProject(projectUid));
+    const project = resources.projects.findByUid(projectUid);
+    await Promise.all(
+      running.map(async ({ uid }) => {
+        const session = resources.sessions.findByUid(uid);
+        if (session === undefined || project === undefined) return;
+        const granted = await projectConfig.sessionEnv(session, project);
+        if (granted !== undefined) await wiring.pushEnv(uid, granted.revision, granted.env);
+      }),
+    );
+  };
+  const sync = makeProjectSync({
+    store: projectStore,
+    repositories: makeRepositories(mirrors, makeReadFiles(git)),
+    readSecret,
+    parseGitCredentials: parseCredentials,
+    readRegistry: registry.fresh,
+    parseYaml,
+    sha256: (text) => createHash('sha256').update(text).digest('hex'),
+    pushSecrets,
+    defaultModel,
+    pollIntervalSeconds: settings.BEEUNI_GIT_POLL_INTERVAL_SECONDS,
+    answerWithinMs: SYNC_ANSWER_MS,
+    clock,
+    random,
+    log,
+  });
+
+  const checkModels = (): void => {
+    sync.checkModels().catch((error: unknown) => log.warn('models of projects could not be checked', { err: error }));
+  };
+  let checkedGeneration: number | undefined;
+  const providers = makeProvidersApp({
+    store: providerStore,
+    seal,
+    unseal,
+    resolveHost: async (host) => (await systemLookup(host).catch(() => [])).map(({ address }) => address),
+    listModels: makeListProviderModels(upstreams),
+    findReferences: sync.findReferences,
+    onChange: async () => checkModels(),
+    allowedAddresses: settings.BEEUNI_PROVIDER_ALLOWED_PRIVATE_HOSTS,
+    clock,
+  });
+  const models = makeModelsApp({ readRegistry: registry.fresh });
+
+  const gitProxy = makeGitProxy({
+    git,
+    mirrors,
+    findRepository,
+    readCredentials,
+    findPushRule: (sessionUid) => {
+      const session = resources.sessions.findByUid(sessionUid);
+      if (session === undefined) return undefined;
+      const { namespace, name, uid } = session.metadata;
+      const project = resources.projects.find(namespace, session.spec.projectRef.name);
+      return {
+        branch: session.spec.branch?.name ?? defaultBranchName(name, uid),
+        forcePush: project?.spec.repository.forcePush ?? 'Forbidden',
+      };
+    },
+    folder: folders.work,
+    freshMs: MIRROR_FRESH_MS,
+    maxPushBytes: MAX_PUSH_BYTES,
+    timeoutMs: settings.BEEUNI_GIT_FETCH_TIMEOUT_SECONDS * 1_000,
+    log,
+  });
+
+  const usage = makeUsageRecorder({
+    insert: async (rows) => {
+      await database.query(insertUsage(rows));
+    },
+    file: join(root, 'usage.jsonl'),
+    maxFileBytes: MAX_USAGE_FILE_BYTES,
+    clock,
+    log,
+  });
+  const gatewayPorts = {
+    readRegistry: registry.cached,
+    findAllowedModels: (projectUid: string) => {
+      const project = resources.projects.findByUid(projectUid);
+      return project === undefined ? undefined : { allowed: project.spec.models?.allowed ?? null };
+    },
+    openKey: ({ id, sealedKey }: Readonly<{ id: string; sealedKey: Buffer | undefined }>) =>
+      sealedKey === undefined ? undefined : unseal(sealedKey, providerKeyContext(id)),
+    upstreams,
+    usage,
+    clock,
+    newId,
+    log,
+    maxRequestBytes: settings.BEEUNI_MAX_MODEL_REQUEST_BYTES,
+    onOutcome: (outcome: string, firstByteMs: number | null) => {
+      wiring.instruments.llmCallsTotal.inc({ outcome });
+      if (firstByteMs !== null) wiring.instruments.llmTimeToFirstByteSeconds.observe({}, firstByteMs / 1_000);
+    },
+  };
+  const poller = makeProjectPoller({ lookAtDue: sync.lookAtDue, everyMs: POLL_ROUND_MS, clock, random, log });
+
+  return {
+    claimConfig: projectConfig.claimConfig,
+    sync,
+    judgeModel: async (name) => (await models.validate([name])).verdicts[0],
+    handlers: { ...makeProviderHandlers(providers), ...makeModelHandlers(models) },
+    internal: makeProjectSyncHandlers(sync),
+    gateway: {
+      chat: makeChatHandler(gatewayPorts),
+      models: makeGatewayModelsHandler(gatewayPorts),
+      errorShape: gatewayErrorShape,
+    },
+    gitProxy,
+    background: [
+      { name: 'upstreams', start: () => registerEnvModel(wiring, providers), stop: upstreams.close },
+      { name: 'usage', start: usage.start, stop: usage.stop },
+      { name: 'projects', start: poller.start, stop: poller.stop },
+      // Another replica may have changed the registry, or one died after it changed it.
+      makeRounds(wiring, 'registry', REGISTRY_ROUND_MS, async () => {
+        const generation = await providerStore.generation();
+        if (generation === checkedGeneration) return;
+        await sync.checkModels();
+        checkedGeneration = generation;
+      }),
+    ],
+  };
+};
