@@ -2,7 +2,7 @@
 // Must not know who reads it. Source: 20-control-plane §5, FC11.
 import type { Clock } from '#base/clock.ts';
 import { UnavailableError } from '#base/errors.ts';
-import type { ProviderStore, ReadRegistry, RegisteredProvider, Registry } from './provider-ports.ts';
+import type { ProviderStore, ReadRegistry, Registry } from './provider-ports.ts';
 
 /** Age at which the cached registry is compared with the database. Units: milliseconds. */
 const CHECK_AFTER_MS = 2_000;
@@ -23,29 +23,18 @@ const unavailable = (cause: unknown): UnavailableError =>
     retryAfterMs: 2_000,
   });
 
-/**
- * Makes the reader; reads nothing before the first call. Concurrent refreshes share one query. `fixed`: providers that
- * the installation has besides those of the database.
- */
+/** Makes the reader; reads nothing before the first call. Concurrent refreshes share one query. */
 export const makeRegistryReader = (
-  ports: Readonly<{
-    store: Pick<ProviderStore, 'generation' | 'registry'>;
-    fixed?: readonly RegisteredProvider[] | undefined;
-    clock: Clock;
-  }>,
+  ports: Readonly<{ store: Pick<ProviderStore, 'generation' | 'registry'>; clock: Clock }>,
 ): RegistryReader => {
-  const { store, clock, fixed = [] } = ports;
+  const { store, clock } = ports;
   let held: Readonly<{ registry: Registry; checkedAtMs: number }> | undefined;
   let running: Promise<Registry> | undefined;
 
-  const readAll = async (): Promise<Registry> => {
-    const { generation, providers } = await store.registry();
-    const own = providers.filter(({ id }) => !fixed.some((provider) => provider.id === id));
-    return { generation, providers: [...fixed, ...own] };
-  };
   const refresh = async (): Promise<Registry> => {
     const generation = held === undefined ? undefined : await store.generation();
-    const registry = held !== undefined && held.registry.generation === generation ? held.registry : await readAll();
+    const registry =
+      held !== undefined && held.registry.generation === generation ? held.registry : await store.registry();
     held = { registry, checkedAtMs: clock.monotonicMs() };
     return registry;
   };
@@ -59,7 +48,7 @@ export const makeRegistryReader = (
   return {
     fresh: async () => {
       try {
-        const registry = await readAll();
+        const registry = await store.registry();
         held = { registry, checkedAtMs: clock.monotonicMs() };
         return registry;
       } catch (error) {

@@ -26,7 +26,7 @@ export type GatewayCall = Readonly<{
 }>;
 
 /** Largest body, whatever the ceiling says. Units: bytes. */
-export const MAX_GATEWAY_BODY_BYTES = 33_554_432;
+export const MAX_GATEWAY_BODY_BYTES = 268_435_456;
 /** Most of an error answer that is read. Units: bytes. */
 const MAX_ERROR_BYTES = 65_536;
 
