@@ -17,14 +17,24 @@ type Tier = Readonly<{
 const nothing = (): readonly string[] => [];
 const tiers: Readonly<Record<string, Tier>> = {
   unit: {
-    globs: ['{schema,base,kube,operator,controlplane,cli,tools,plugin-sdk}/**/*.test.ts', 'sandbox-image/daemon/**/*.test.ts'],
+    globs: [
+      '{schema,base,kube,operator,controlplane,cli,tools,plugin-sdk,test/cluster}/**/*.test.ts',
+      'sandbox-image/daemon/**/*.test.ts',
+    ],
     minimumFiles: 15,
     timeoutMs: 60_000,
     concurrency: 2,
     arguments: [],
     missing: nothing,
   },
-  repo: { globs: ['test/repo/*.test.ts'], minimumFiles: 4, timeoutMs: 120_000, concurrency: 2, arguments: [], missing: nothing },
+  repo: {
+    globs: ['test/repo/*.test.ts'],
+    minimumFiles: 4,
+    timeoutMs: 120_000,
+    concurrency: 2,
+    arguments: [],
+    missing: nothing,
+  },
   integration: {
     globs: ['test/integration/*.test.ts'],
     minimumFiles: 10,
@@ -33,7 +43,14 @@ const tiers: Readonly<Record<string, Tier>> = {
     arguments: [],
     missing: nothing,
   },
-  harness: { globs: ['test/harness/*.test.ts'], minimumFiles: 1, timeoutMs: 600_000, concurrency: 1, arguments: [], missing: nothing },
+  harness: {
+    globs: ['test/harness/*.test.ts'],
+    minimumFiles: 1,
+    timeoutMs: 600_000,
+    concurrency: 1,
+    arguments: [],
+    missing: nothing,
+  },
   e2e: {
     globs: ['test/e2e/*.test.ts'],
     minimumFiles: 2,
@@ -42,13 +59,21 @@ const tiers: Readonly<Record<string, Tier>> = {
     arguments: [],
     missing: missingPrerequisites,
   },
-  chart: { globs: ['test/repo/chart*.test.ts'], minimumFiles: 1, timeoutMs: 120_000, concurrency: 1, arguments: [], missing: nothing },
+  chart: {
+    globs: ['test/repo/chart*.test.ts'],
+    minimumFiles: 1,
+    timeoutMs: 120_000,
+    concurrency: 1,
+    arguments: [],
+    missing: nothing,
+  },
 };
 
 const root = new URL('..', import.meta.url).pathname;
 const updateGolden = process.argv.includes('--update-golden');
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));
-const names = wanted.length === 0 || wanted.includes('all') ? ['check', 'unit', 'repo', 'integration', 'harness', 'e2e'] : wanted;
+const names =
+  wanted.length === 0 || wanted.includes('all') ? ['check', 'unit', 'repo', 'integration', 'harness', 'e2e'] : wanted;
 
 const startedAt = performance.now();
 const elapsed = (): string => `${((performance.now() - startedAt) / 1000).toFixed(0)} s`;
@@ -93,7 +118,12 @@ const runTier = (name: string, tier: Tier): void => {
     ...(updateGolden ? ['--test-update-snapshots'] : []),
     ...tier.arguments,
   ];
-  run(`${name} tests, ${files.length} files`, process.execPath, [...flags, ...files], `Run one file with \`node --test <file>\`.`);
+  run(
+    `${name} tests, ${files.length} files`,
+    process.execPath,
+    [...flags, ...files],
+    `Run one file with \`node --test <file>\`.`,
+  );
 };
 
 for (const name of names) {

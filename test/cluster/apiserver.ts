@@ -161,7 +161,7 @@ async function untilReady(
     return answer.status === 200;
   };
   await waitUntil(ready, {
-    timeoutMs: 60_000,
+    timeoutMs: 120_000,
     everyMs: 50,
     describe: () => `the API server is not ready, last answer: ${last}\n${logTail(join(dir, 'kube-apiserver.log'))}`,
   });

@@ -3,7 +3,8 @@ import { readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { cacheDir } from '#test/cluster/cache-dir.ts';
 
-const kept = 2;
+// A layer that several have is on disk once, so more of them cost little; a slow reader may still use an older one.
+const kept = 4;
 
 /** Keeps the newest outputs `<prefix><12 hex digits>.{tar,oci}`, by time of last use, and what a cut-off build left is removed. */
 export function removeOldOutputs(prefix: string): void {
