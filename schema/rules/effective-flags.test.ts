@@ -49,11 +49,11 @@ test('a feature that is not available is off, whatever project and platform say'
   });
 });
 
-test('A209 an installation that sets nothing has the gateway and releases on, pi and warm sessions off', () => {
+test('A209 an installation that sets nothing has the gateway on, pi off, and releases and warm sessions unavailable', () => {
   assert.deepEqual(featureStatus(effectiveFlags(INHERIT, DEFAULT_PLATFORM_FLAGS)), [
     { name: 'llm_gateway', enabled: true, available: true, source: 'Platform' },
     { name: 'pi_harness', enabled: false, available: true, source: 'Platform' },
-    { name: 'config_releases', enabled: true, available: true, source: 'Platform' },
+    { name: 'config_releases', enabled: false, available: false, source: 'Unavailable' },
     { name: 'warm_sessions', enabled: false, available: false, source: 'Unavailable' },
   ]);
 });

@@ -15,7 +15,7 @@ export type EffectiveFlags = Readonly<Record<FeatureFlag, EffectiveFlag>>;
 export const DEFAULT_PLATFORM_FLAGS: PlatformFlags = {
   llm_gateway: { default: true, available: true },
   pi_harness: { default: false, available: true },
-  config_releases: { default: true, available: true },
+  config_releases: { default: true, available: false },
   warm_sessions: { default: false, available: false },
 };
 
