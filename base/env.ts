@@ -58,10 +58,17 @@ export const redactSettings = (settings: Readonly<Record<string, unknown>>): Rec
     ]),
   );
 
+/** The description of a type, or of the one that it wraps with a default or as optional. */
+const descriptionOf = (type: z.ZodType): string => {
+  if (type.description !== undefined) return type.description;
+  const { innerType } = type.def as { innerType?: z.ZodType };
+  return innerType === undefined ? '' : descriptionOf(innerType);
+};
+
 /** The names of a schema for the reference page, in the order of the schema. */
 export const describeEnvironment = (schema: z.ZodObject): EnvName[] =>
   Object.entries(schema.shape).map(([name, field]) => {
     const type = field as z.ZodType;
     const absent = type.safeParse(undefined);
-    return { name, description: type.description ?? '', required: !absent.success, default: absent.data };
+    return { name, description: descriptionOf(type), required: !absent.success, default: absent.data };
   });

@@ -1,6 +1,7 @@
 // The control plane's process: reads its settings, makes what every part needs, starts the parts in order and stops them
 // in reverse. The only file that wires. Must not decide anything.
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { systemClock } from '#base/clock.ts';
 import { redactSettings } from '#base/env.ts';
 import { BeeuniError, errorChain } from '#base/errors.ts';
@@ -12,7 +13,6 @@ import { createMetrics } from '#base/metrics.ts';
 import { type KubeClient, makeKubeClient } from '#kube/client.ts';
 import { openConnection } from '#kube/connection.ts';
 import { METRICS } from '#schema/metrics.ts';
-import packageJson from '../package.json' with { type: 'json' };
 import { type ControlPlaneConfig, readConfig } from './config.ts';
 import { makeResources, type Resources } from './kubernetes/resources.ts';
 import { buildMetricsServer, type ServerBasics } from './server.ts';
@@ -22,7 +22,9 @@ import { createPool, POOL_DEFAULTS, type Pool } from './store/pool.ts';
 import { makeSeal } from './store/seal.ts';
 import { wireControlPlane } from './wiring/control-plane.ts';
 
-const { version } = packageJson;
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+  version: string;
+};
 /** The environment is wrong (as sysexits.h has it), or the database belongs to a newer version. */
 const EXIT_CONFIGURATION = 78;
 const EXIT_NEWER_DATABASE = 79;

@@ -2,6 +2,7 @@
 // Add a generator as a file in `tools/generators/` and its list to GENERATED_FILES.
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { configFiles } from './generators/config.ts';
 import { crdFiles } from './generators/crds.ts';
 import type { GeneratedFile } from './generators/generated-file.ts';
 import { openApiFiles } from './generators/openapi.ts';
@@ -17,6 +18,7 @@ export const GENERATED_FILES: readonly GeneratedFile[] = [
   ...referenceFiles,
   ...valuesFiles,
   ...openApiFiles,
+  ...configFiles,
   ...roleFiles,
 ];
 

@@ -147,7 +147,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     },
     endStreams: () => {
       stopping = true;
-      for (const end of [...enders]) end();
+      for (const end of enders) end();
       enders.clear();
     },
   };

@@ -8,7 +8,6 @@ import type {
   deletePromptRoute,
   getPromptRoute,
   listPromptsRoute,
-  PromptView,
 } from '#schema/rest/prompts.ts';
 import type { ModelVerdict } from '#schema/rest/workspace.ts';
 import { checkAgentOf, checkModelOf } from '../app/check-new-session.ts';
