@@ -99,19 +99,21 @@ export type Watched = Readonly<{
   pushed: { branch: string; commit: string } | undefined;
 }>;
 
+// One stream may stay open this long; it is opened again where it stopped.
+const WATCH_LIMIT_MS = 600_000;
+
 /**
  * Follows the events of a session and writes them as text until its first turn has ended and its push is known.
  * Rejects when the stream ends early.
  */
 export const watchTurn = async (api: Api, path: string, write: (text: string) => void): Promise<Watched> => {
-  const stop = new AbortController();
   const tools = new Map<string, string>();
   let inText = false;
   let pushed: Watched['pushed'];
   let ended: { outcome: string; message: string | undefined } | undefined;
   let since = 0;
   for (;;) {
-    const response = await api.open(`${path}/events?since=${since}`, stop.signal);
+    const response = await api.open(`${path}/events?since=${since}`, AbortSignal.timeout(WATCH_LIMIT_MS));
     for await (const frame of readFrames(response)) {
       if (frame.event === 'hello' || frame.event === 'reset') continue;
       const event = JSON.parse(frame.data) as Event;
@@ -135,7 +137,6 @@ export const watchTurn = async (api: Api, path: string, write: (text: string) =>
         pushed = { branch: String(event.data['branch']), commit: String(event.data['commit']) };
       const settled = pushed !== undefined || event.type === 'workspace.push_failed' || event.type === 'session.idle';
       if (ended && (settled || ended.outcome !== 'Succeeded')) {
-        stop.abort();
         return { ...ended, pushed };
       }
     }
