@@ -2,12 +2,12 @@
 // beeunid, the daemon of a sandbox: listens, claims its session, serves it, and ends with a cause that others can read.
 // The only file of the daemon that makes a logger, a clock, a server or a client, and the only one that ends the process.
 import { randomBytes } from 'node:crypto';
-import packageJson from '../../package.json' with { type: 'json' };
 import { systemClock } from '#base/clock.ts';
 import { asBeeuniError, ConflictError, errorChain, UnsupportedError } from '#base/errors.ts';
 import { listen } from '#base/http/listen.ts';
 import { createLogger } from '#base/log.ts';
 import type { ClaimAnswer } from '#schema/wire/claim.ts';
+import packageJson from '../../package.json' with { type: 'json' };
 import { type DaemonConfig, readConfig } from './config.ts';
 import { ADAPTER_IDS, findAdapter } from './harness/resolver.ts';
 import { findMountProblems, mountProblemText } from './host/boot/data-mounts.ts';

@@ -1,8 +1,8 @@
 // Open permission and question requests: announced, answered once, and "no" at the deadline or when the turn ends.
 // Must not know harnesses or HTTP. Source: A119 to A123, house plan §7.
 import type { Clock } from '#base/clock.ts';
-import type { TypedEvent } from '#schema/events/envelope.ts';
 import type { HumanAnswer, HumanRequest } from '#daemon/harness/contract/adapter.ts';
+import type { TypedEvent } from '#schema/events/envelope.ts';
 
 /** How long a request waits for a human. Units: milliseconds. Source: 20-control-plane §9. */
 export const REQUEST_DEADLINE_MS = 120_000;
@@ -42,7 +42,7 @@ export const createBroker = (ports: BrokerPorts): Broker => {
     emit({ type: request.kind === 'permission' ? 'permission.asked' : 'question.asked', data }, request.threadId);
   };
 
-  const announceAnswer = ({ id, kind, threadId }: HumanRequest, answer: HumanAnswer): void => {
+  const announceAnswer = ({ id, threadId }: HumanRequest, answer: HumanAnswer): void => {
     if (answer.kind === 'permission') emit({ type: 'permission.replied', data: { id, reply: answer.reply } }, threadId);
     else if (answer.answers === null) emit({ type: 'question.rejected', data: { id } }, threadId);
     else emit({ type: 'question.replied', data: { id, answers: answer.answers } }, threadId);
@@ -72,7 +72,7 @@ export const createBroker = (ports: BrokerPorts): Broker => {
       return promise;
     },
     closeAll: () => {
-      for (const request of [...open.values()]) request.close(null);
+      for (const request of open.values()) request.close(null);
     },
     openCount: () => open.size,
   };

@@ -1,4 +1,5 @@
 // The claim: asked again for as long as that can help.
+import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ConflictError, UnavailableError, UnsupportedError } from '#base/errors.ts';
 import { createLogger } from '#base/log.ts';
@@ -28,18 +29,18 @@ const aClaim = (answers: readonly (Claimed | Error)[]) => {
 };
 
 describe('claimSession', () => {
-  it('D6 asks again while there is no session and while the control plane is away', async (t) => {
+  it('D6 asks again while there is no session and while the control plane is away', async () => {
     const { done, clock } = aClaim([
       { state: 'wait', reason: 'not_assigned' },
       new UnavailableError('control_plane_unavailable', 'gone'),
       { state: 'wait', reason: 'project_not_synced' },
     ]);
     await clock.advance(30_000);
-    t.assert.equal((await done).generation, 4);
+    assert.equal((await done).generation, 4);
   });
 
-  it('D7 gives up when a newer daemon exists or no adapter does', async (t) => {
-    await t.assert.rejects(aClaim([new ConflictError('superseded', 'newer')]).done, ConflictError);
-    await t.assert.rejects(aClaim([new UnsupportedError('harness_not_available', 'none')]).done, UnsupportedError);
+  it('D7 gives up when a newer daemon exists or no adapter does', async () => {
+    await assert.rejects(aClaim([new ConflictError('superseded', 'newer')]).done, ConflictError);
+    await assert.rejects(aClaim([new UnsupportedError('harness_not_available', 'none')]).done, UnsupportedError);
   });
 });

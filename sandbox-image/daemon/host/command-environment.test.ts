@@ -1,4 +1,5 @@
 // What commands of the agent get: the session's facts and the granted secrets, which never override ours.
+import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ClaimAnswer } from '#schema/wire/claim.ts';
 import { commandEnvironment } from './command-environment.ts';
@@ -16,9 +17,9 @@ const claim = {
 } as ClaimAnswer;
 
 describe('commandEnvironment', () => {
-  it('A202 tells commands what they work on, without any credential', (t) => {
+  it('A202 tells commands what they work on, without any credential', () => {
     const environment = commandEnvironment(claim, { revision: 3, environment: { API_KEY: 'k' } });
-    t.assert.deepEqual(environment, {
+    assert.deepEqual(environment, {
       API_KEY: 'k',
       BEEUNI_PROJECT_ID: 'pu',
       BEEUNI_SESSION: 's',
@@ -32,9 +33,9 @@ describe('commandEnvironment', () => {
     });
   });
 
-  it('lets no grant steer the harness or pose as ours', (t) => {
+  it('lets no grant steer the harness or pose as ours', () => {
     const names = ['BEEUNI_SESSION', 'OPENCODE_CONFIG', 'PATH', 'HOME', 'LD_PRELOAD', 'NODE_OPTIONS', 'XDG_DATA_HOME'];
     const grants = { revision: 1, environment: Object.fromEntries(names.map((name) => [name, 'evil'])) };
-    t.assert.ok(!Object.values(commandEnvironment(claim, grants)).includes('evil'));
+    assert.ok(!Object.values(commandEnvironment(claim, grants)).includes('evil'));
   });
 });

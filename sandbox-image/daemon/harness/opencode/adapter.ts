@@ -1,7 +1,8 @@
 // OpenCode behind the one interface: a supervised server, one session in it, prompts as turns.
 // Must not know the host beyond its ports. Source: house plan §7, harness-runtimes §2.
-import { readFile, rename, writeFile } from 'node:fs/promises';
+
 import { mkdirSync } from 'node:fs';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '#base/clock.ts';
 import { UnavailableError } from '#base/errors.ts';

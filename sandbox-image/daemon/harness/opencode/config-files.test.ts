@@ -1,4 +1,5 @@
 // The configuration that OpenCode is given: only known keys, agents as files, the rules by absolute path.
+import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { CompiledAgent } from '#schema/wire/claim.ts';
 import type { HarnessSession } from '../contract/adapter.ts';
@@ -44,7 +45,7 @@ const fileOf = (session: HarnessSession, path: string): string =>
   configOf(session).files.find((file) => file.path === path)?.content ?? '';
 
 describe('opencodeConfig', () => {
-  it('A39 writes each agent as a file with known keys and its prompt as the body', (t) => {
+  it('A39 writes each agent as a file with known keys and its prompt as the body', () => {
     const agent = anAgent({
       description: 'says: "hi"\nthere',
       temperature: 0.2,
@@ -52,7 +53,7 @@ describe('opencodeConfig', () => {
       steps: 5,
       model: 'acme/coder',
     });
-    t.assert.equal(
+    assert.equal(
       fileOf(aSession({ agents: [agent] }), 'agents/dev.md'),
       [
         '---',
@@ -70,61 +71,61 @@ describe('opencodeConfig', () => {
     );
   });
 
-  it('keeps prompts out of the JSON files, where OpenCode expands {env:…} and {file:…}', (t) => {
+  it('keeps prompts out of the JSON files, where OpenCode expands {env:…} and {file:…}', () => {
     const config = configOf(aSession());
-    t.assert.ok(!fileOf(aSession(), 'opencode.json').includes('{file:'));
-    t.assert.deepEqual(config.content.match(/\{(env|file):[^}]*\}/g), ['{env:BEEUNI_RELAY_TOKEN}']);
+    assert.ok(!fileOf(aSession(), 'opencode.json').includes('{file:'));
+    assert.deepEqual(config.content.match(/\{(env|file):[^}]*\}/g), ['{env:BEEUNI_RELAY_TOKEN}']);
   });
 
-  it('leaves out an agent whose name would be a path elsewhere', (t) => {
+  it('leaves out an agent whose name would be a path elsewhere', () => {
     for (const name of ['../evil', '/abs', 'a/../../b', '.hidden', 'a\u0000b', '']) {
-      t.assert.deepEqual(configOf(aSession({ agents: [anAgent({ name })] })).agents, [], name);
+      assert.deepEqual(configOf(aSession({ agents: [anAgent({ name })] })).agents, [], name);
     }
-    t.assert.deepEqual(configOf(aSession({ agents: [anAgent({ name: 'team/dev' })] })).agents, ['team/dev']);
+    assert.deepEqual(configOf(aSession({ agents: [anAgent({ name: 'team/dev' })] })).agents, ['team/dev']);
   });
 
-  it('locks provider, sharing and updates in the content that no file overrides', (t) => {
+  it('locks provider, sharing and updates in the content that no file overrides', () => {
     const content = JSON.parse(configOf(aSession()).content) as Record<string, unknown>;
-    t.assert.deepEqual(content['enabled_providers'], ['beeuni']);
-    t.assert.equal(content['share'], 'disabled');
-    t.assert.equal(content['autoupdate'], false);
-    t.assert.equal(content['model'], 'beeuni/acme/coder');
-    t.assert.equal(content['default_agent'], 'dev');
+    assert.deepEqual(content['enabled_providers'], ['beeuni']);
+    assert.equal(content['share'], 'disabled');
+    assert.equal(content['autoupdate'], false);
+    assert.equal(content['model'], 'beeuni/acme/coder');
+    assert.equal(content['default_agent'], 'dev');
   });
 
-  it('names no model when none was resolved, and no default agent that is a subagent', (t) => {
+  it('names no model when none was resolved, and no default agent that is a subagent', () => {
     const content = JSON.parse(
       configOf(aSession({ model: null, models: [], agents: [anAgent({ mode: 'subagent' })] })).content,
     ) as Record<string, unknown>;
-    t.assert.ok(!('model' in content));
-    t.assert.ok(!('default_agent' in content));
+    assert.ok(!('model' in content));
+    assert.ok(!('default_agent' in content));
   });
 
-  it('drops the model of an agent that the session may not use', (t) => {
-    t.assert.ok(!fileOf(aSession({ agents: [anAgent({ model: 'acme/other' })] }), 'agents/dev.md').includes('model'));
+  it('drops the model of an agent that the session may not use', () => {
+    assert.ok(!fileOf(aSession({ agents: [anAgent({ model: 'acme/other' })] }), 'agents/dev.md').includes('model'));
   });
 
-  it('A123 denies the question tool in an unattended session', (t) => {
-    t.assert.match(fileOf(aSession({ unattended: true }), 'opencode.json'), /"question": "deny"/);
-    t.assert.doesNotMatch(fileOf(aSession(), 'opencode.json'), /"question"/);
+  it('A123 denies the question tool in an unattended session', () => {
+    assert.match(fileOf(aSession({ unattended: true }), 'opencode.json'), /"question": "deny"/);
+    assert.doesNotMatch(fileOf(aSession(), 'opencode.json'), /"question"/);
   });
 
-  it('A26 names the rules file by absolute path, and none when there is none', (t) => {
-    t.assert.match(fileOf(aSession(), 'opencode.json'), /"\/workspace\/AGENTS.md"/);
-    t.assert.match(configOf(aSession(), null).files[0]?.content ?? '', /"instructions": \[\]/);
+  it('A26 names the rules file by absolute path, and none when there is none', () => {
+    assert.match(fileOf(aSession(), 'opencode.json'), /"\/workspace\/AGENTS.md"/);
+    assert.match(configOf(aSession(), null).files[0]?.content ?? '', /"instructions": \[\]/);
   });
 });
 
 describe('permissionOf', () => {
-  it('A102 compiles the skills grant into permission.skill', (t) => {
-    t.assert.deepEqual(permissionOf(anAgent({ skills: 'none' })), { skill: 'deny' });
-    t.assert.deepEqual(permissionOf(anAgent({ skills: ['a'], permission: { bash: 'ask' } })), {
+  it('A102 compiles the skills grant into permission.skill', () => {
+    assert.deepEqual(permissionOf(anAgent({ skills: 'none' })), { skill: 'deny' });
+    assert.deepEqual(permissionOf(anAgent({ skills: ['a'], permission: { bash: 'ask' } })), {
       bash: 'ask',
       skill: { '*': 'deny', a: 'allow' },
     });
   });
 
-  it('A101 writes a single action as the rule for everything', (t) => {
-    t.assert.deepEqual(permissionOf(anAgent({ permission: 'deny' })), { '*': 'deny' });
+  it('A101 writes a single action as the rule for everything', () => {
+    assert.deepEqual(permissionOf(anAgent({ permission: 'deny' })), { '*': 'deny' });
   });
 });

@@ -1,10 +1,11 @@
 // The mapping against recorded streams of the real OpenCode 1.18.33: golden files say what comes out.
+import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { EVENT_DATA } from '#schema/events/envelope.ts';
 import { createEventMapper, type Effect, type Frame } from './map-events.ts';
-import { turnEndOf, type TurnWatch, watchEffect, watchTurn } from './turn-watch.ts';
+import { type TurnWatch, turnEndOf, watchEffect, watchTurn } from './turn-watch.ts';
 
 const ROOT = 'ses_dd332dd6dffeCmRNuFw5erGRT9';
 const folder = fileURLToPath(new URL('./golden/', import.meta.url));
@@ -46,18 +47,18 @@ describe('recorded streams', () => {
     });
   }
 
-  it('emits only data that the event contract accepts', (t) => {
+  it('emits only data that the event contract accepts', () => {
     for (const name of names) {
       for (const effect of effectsOf(recorded(name))) {
         if (effect.kind !== 'emit') continue;
         const { type, data } = effect.event;
         const result = EVENT_DATA[type].safeParse(data);
-        t.assert.equal(result.error?.message, undefined, `${name}: ${type}`);
+        assert.equal(result.error?.message, undefined, `${name}: ${type}`);
       }
     }
   });
 
-  it('tells nothing twice when a stream is read again after a gap', (t) => {
+  it('tells nothing twice when a stream is read again after a gap', () => {
     for (const name of names) {
       const mapper = createEventMapper(ROOT);
       const frames = recorded(name).filter(
@@ -70,35 +71,35 @@ describe('recorded streams', () => {
         mapper.map(frame);
       }
       const again = [...last.values()].flatMap((frame) => mapper.map(frame));
-      t.assert.deepEqual(again, [], name);
+      assert.deepEqual(again, [], name);
     }
   });
 
-  it('ends each tool call exactly once', (t) => {
+  it('ends each tool call exactly once', () => {
     for (const name of names) {
       const ends = effectsOf(recorded(name)).flatMap((effect) =>
         effect.kind === 'emit' && effect.event.type === 'tool.terminal' ? [effect.event.data.callId] : [],
       );
-      t.assert.equal(new Set(ends).size, ends.length, name);
+      assert.equal(new Set(ends).size, ends.length, name);
     }
   });
 });
 
 describe('createEventMapper', () => {
-  it('says nothing of sessions that are not below the root', (t) => {
+  it('says nothing of sessions that are not below the root', () => {
     const frames = recorded('text').map(
       (frame) => JSON.parse(JSON.stringify(frame).replaceAll(ROOT, 'ses_other')) as Frame,
     );
-    t.assert.deepEqual(effectsOf(frames), []);
+    assert.deepEqual(effectsOf(frames), []);
   });
 
-  it('reads an absent or wrong property as nothing, never as an error', (t) => {
+  it('reads an absent or wrong property as nothing, never as an error', () => {
     const mapper = createEventMapper(ROOT);
     for (const type of new Set(names.flatMap((name) => recorded(name).map((frame) => frame.type)))) {
-      t.assert.doesNotThrow(() => mapper.map({ type, properties: { sessionID: ROOT } }), type);
-      t.assert.doesNotThrow(() => mapper.map({ type, properties: {} }), type);
+      assert.doesNotThrow(() => mapper.map({ type, properties: { sessionID: ROOT } }), type);
+      assert.doesNotThrow(() => mapper.map({ type, properties: {} }), type);
       const wrong = { sessionID: ROOT, info: 7, part: 'x', status: null, error: [], id: {}, todos: 1 };
-      t.assert.doesNotThrow(() => mapper.map({ type, properties: wrong }), type);
+      assert.doesNotThrow(() => mapper.map({ type, properties: wrong }), type);
     }
   });
 });

@@ -1,4 +1,5 @@
 // OpenCode's errors as turn errors: by the code in the gateway's body, by name, by status.
+import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { turnErrorOf } from './turn-error.ts';
 
@@ -8,30 +9,30 @@ const api = (statusCode: number, code: string | null, message = 'no') => ({
 });
 
 describe('turnErrorOf', () => {
-  it('A142 goes by the code of the gateway before the status', (t) => {
-    t.assert.equal(turnErrorOf(api(402, 'budget_reached'))?.code, 'credits');
-    t.assert.equal(turnErrorOf(api(404, 'unknown_model'))?.code, 'unknown_model');
-    t.assert.equal(turnErrorOf(api(400, 'context_length_exceeded'))?.code, 'context_length');
-    t.assert.equal(turnErrorOf(api(413, 'request_too_large'))?.code, 'request_too_large');
-    t.assert.equal(turnErrorOf(api(403, 'provider_auth_failed'))?.code, 'auth');
+  it('A142 goes by the code of the gateway before the status', () => {
+    assert.equal(turnErrorOf(api(402, 'budget_reached'))?.code, 'credits');
+    assert.equal(turnErrorOf(api(404, 'unknown_model'))?.code, 'unknown_model');
+    assert.equal(turnErrorOf(api(400, 'context_length_exceeded'))?.code, 'context_length');
+    assert.equal(turnErrorOf(api(413, 'request_too_large'))?.code, 'request_too_large');
+    assert.equal(turnErrorOf(api(403, 'provider_auth_failed'))?.code, 'auth');
   });
 
-  it('A142 falls back to the status, then to unknown', (t) => {
-    t.assert.equal(turnErrorOf(api(401, null))?.code, 'auth');
-    t.assert.equal(turnErrorOf(api(429, null))?.code, 'rate_limit');
-    t.assert.equal(turnErrorOf(api(418, null))?.code, 'unknown');
-    t.assert.equal(turnErrorOf({ name: 'UnknownError', data: { message: 'odd' } })?.code, 'unknown');
+  it('A142 falls back to the status, then to unknown', () => {
+    assert.equal(turnErrorOf(api(401, null))?.code, 'auth');
+    assert.equal(turnErrorOf(api(429, null))?.code, 'rate_limit');
+    assert.equal(turnErrorOf(api(418, null))?.code, 'unknown');
+    assert.equal(turnErrorOf({ name: 'UnknownError', data: { message: 'odd' } })?.code, 'unknown');
   });
 
-  it("A142 knows OpenCode's own names", (t) => {
-    t.assert.equal(turnErrorOf({ name: 'MessageAbortedError', data: {} })?.code, 'aborted');
-    t.assert.equal(turnErrorOf({ name: 'ContextOverflowError', data: {} })?.code, 'context_length');
-    t.assert.equal(turnErrorOf({ name: 'MessageOutputLengthError', data: {} })?.code, 'output_length');
+  it("A142 knows OpenCode's own names", () => {
+    assert.equal(turnErrorOf({ name: 'MessageAbortedError', data: {} })?.code, 'aborted');
+    assert.equal(turnErrorOf({ name: 'ContextOverflowError', data: {} })?.code, 'context_length');
+    assert.equal(turnErrorOf({ name: 'MessageOutputLengthError', data: {} })?.code, 'output_length');
   });
 
-  it('keeps messages below 1,024 characters and absent errors absent', (t) => {
-    t.assert.equal(turnErrorOf(api(400, null, 'x'.repeat(5_000)))?.message.length, 1_024);
-    t.assert.equal(turnErrorOf(undefined), undefined);
-    t.assert.equal(turnErrorOf(null), undefined);
+  it('keeps messages below 1,024 characters and absent errors absent', () => {
+    assert.equal(turnErrorOf(api(400, null, 'x'.repeat(5_000)))?.message.length, 1_024);
+    assert.equal(turnErrorOf(undefined), undefined);
+    assert.equal(turnErrorOf(null), undefined);
   });
 });

@@ -1,4 +1,5 @@
 // When a prompt is over: only after its own message, its own "busy" and then "idle".
+import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Effect } from './map-events.ts';
 import { type TurnWatch, turnEndOf, watchEffect, watchTurn } from './turn-watch.ts';
@@ -15,33 +16,33 @@ const busy: Effect = { kind: 'busy' };
 const idle: Effect = { kind: 'idle' };
 
 describe('watchEffect', () => {
-  it('D17 takes an idle that came before its own busy for something older', (t) => {
-    t.assert.equal(after(idle, mine, idle).phase, 'accepted');
-    t.assert.equal(after(busy, idle).phase, 'sent');
+  it('D17 takes an idle that came before its own busy for something older', () => {
+    assert.equal(after(idle, mine, idle).phase, 'accepted');
+    assert.equal(after(busy, idle).phase, 'sent');
   });
 
-  it('D17 is over at the idle after its own busy', (t) => {
-    t.assert.equal(after(mine, busy, answer('a'), idle).phase, 'over');
-    t.assert.deepEqual(turnEndOf(after(mine, busy, answer('a'), idle)), { kind: 'completed' });
+  it('D17 is over at the idle after its own busy', () => {
+    assert.equal(after(mine, busy, answer('a'), idle).phase, 'over');
+    assert.deepEqual(turnEndOf(after(mine, busy, answer('a'), idle)), { kind: 'completed' });
   });
 
-  it('forgets an error that a further answer followed', (t) => {
+  it('forgets an error that a further answer followed', () => {
     const failed: Effect = { kind: 'error', error: { code: 'context_length', message: 'too long' } };
-    t.assert.equal(turnEndOf(after(mine, busy, answer('a'), failed, answer('b'), idle)).kind, 'completed');
-    t.assert.deepEqual(turnEndOf(after(mine, busy, answer('a'), failed, idle)), {
+    assert.equal(turnEndOf(after(mine, busy, answer('a'), failed, answer('b'), idle)).kind, 'completed');
+    assert.deepEqual(turnEndOf(after(mine, busy, answer('a'), failed, idle)), {
       kind: 'failed',
       code: 'context_length',
       message: 'too long',
     });
   });
 
-  it('leaves aside the late end of an older answer', (t) => {
+  it('leaves aside the late end of an older answer', () => {
     const late = answer('old', { code: 'aborted', message: 'Aborted' });
-    t.assert.equal(turnEndOf(after(late, mine, busy, answer('a'), idle)).kind, 'completed');
+    assert.equal(turnEndOf(after(late, mine, busy, answer('a'), idle)).kind, 'completed');
   });
 
-  it('reports an aborted answer as aborted', (t) => {
+  it('reports an aborted answer as aborted', () => {
     const aborted = answer('a', { code: 'aborted', message: 'Aborted' });
-    t.assert.deepEqual(turnEndOf(after(mine, busy, answer('a'), aborted, idle)), { kind: 'aborted' });
+    assert.deepEqual(turnEndOf(after(mine, busy, answer('a'), aborted, idle)), { kind: 'aborted' });
   });
 });

@@ -1,26 +1,27 @@
 // Event data that always fits and can always be stored.
+import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { boundData, MAX_DATA_CHARACTERS, storableText } from './bound-event.ts';
 
 describe('boundData', () => {
-  it('keeps data that is small as it is', (t) => {
+  it('keeps data that is small as it is', () => {
     const data = { part: { text: 'hello', n: 1, list: [true, null] } };
-    t.assert.deepEqual(boundData(data), data);
+    assert.deepEqual(boundData(data), data);
   });
 
-  it('cuts long texts and keeps the rest', (t) => {
+  it('cuts long texts and keeps the rest', () => {
     const result = boundData({ a: 'x'.repeat(1_000_000), b: 'kept' });
-    t.assert.equal(result['b'], 'kept');
-    t.assert.ok(JSON.stringify(result).length <= MAX_DATA_CHARACTERS);
-    t.assert.match(String(result['a']), /^x+ …\[cut\]$/);
+    assert.equal(result['b'], 'kept');
+    assert.ok(JSON.stringify(result).length <= MAX_DATA_CHARACTERS);
+    assert.match(String(result['a']), /^x+ …\[cut\]$/);
   });
 
-  it('gives up on data that is large in another way, and says so', (t) => {
-    t.assert.deepEqual(boundData({ list: Array.from({ length: 200_000 }, (_, at) => at) }), { cut: true });
+  it('gives up on data that is large in another way, and says so', () => {
+    assert.deepEqual(boundData({ list: Array.from({ length: 200_000 }, (_, at) => at) }), { cut: true });
   });
 
-  it('fits for any data and holds no NUL or lone surrogate', (t) => {
+  it('fits for any data and holds no NUL or lone surrogate', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (data) => {
         const text = JSON.stringify(boundData(data));
@@ -28,6 +29,6 @@ describe('boundData', () => {
       }),
       { numRuns: 100 },
     );
-    t.assert.equal(storableText('a\u0000b\ud800c'), 'a\uFFFDb\uFFFDc');
+    assert.equal(storableText('a\u0000b\ud800c'), 'a\uFFFDb\uFFFDc');
   });
 });

@@ -1,4 +1,5 @@
 // Numbering, sending and pressure, on an injected clock and a spool in memory.
+import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ConflictError, InvalidError, UnavailableError } from '#base/errors.ts';
 import { createLogger } from '#base/log.ts';
@@ -62,27 +63,27 @@ const aLog = (ports: Partial<EventLogPorts> = {}) => {
 };
 
 describe('startEventLog', () => {
-  it('numbers events densely from 1 and sends those of one moment together', async (t) => {
+  it('numbers events densely from 1 and sends those of one moment together', async () => {
     const { log, stored, control, clock } = aLog();
     for (let at = 0; at < 5; at += 1) log.emit(idle, place);
     await clock.advance(0);
-    t.assert.deepEqual(
+    assert.deepEqual(
       stored.map((event) => event.n),
       [1, 2, 3, 4, 5],
     );
-    t.assert.deepEqual(control.batches, [5]);
+    assert.deepEqual(control.batches, [5]);
   });
 
-  it('FB9 sends the same numbers and ids again after the control plane was gone', async (t) => {
+  it('FB9 sends the same numbers and ids again after the control plane was gone', async () => {
     const { log, stored, control, clock } = aLog();
     control.fail = new UnavailableError('control_plane_unavailable', 'gone');
     log.emit(idle, place);
     await clock.advance(60_000);
     log.emit(idle, place);
-    t.assert.ok(control.batches.length > 5 && control.batches.length < 60, String(control.batches.length));
+    assert.ok(control.batches.length > 5 && control.batches.length < 60, String(control.batches.length));
     control.fail = undefined;
     await clock.advance(6_000);
-    t.assert.deepEqual(
+    assert.deepEqual(
       stored.map((event) => [event.n, event.id]),
       [
         [1, 'e1'],
@@ -91,34 +92,34 @@ describe('startEventLog', () => {
     );
   });
 
-  it('D7 stops at the first answer that a newer claim exists', async (t) => {
+  it('D7 stops at the first answer that a newer claim exists', async () => {
     const { log, control, clock } = aLog();
     control.fail = new ConflictError('superseded', 'newer');
     log.emit(idle, place);
     await clock.advance(60_000);
-    t.assert.deepEqual(control.refused, ['superseded']);
-    t.assert.equal(control.batches.length, 1);
-    t.assert.equal(await log.flush(1_000), false);
+    assert.deepEqual(control.refused, ['superseded']);
+    assert.equal(control.batches.length, 1);
+    assert.equal(await log.flush(1_000), false);
   });
 
-  it('sends what an earlier daemon left first, with its own ids and new numbers', async (t) => {
+  it('sends what an earlier daemon left first, with its own ids and new numbers', async () => {
     let forgotten = false;
     const old = { n: 41, id: 'old', at: '2026-01-01T00:00:00.000Z', ...place, hidden: false, causedBy: null };
     const leftovers = { events: [{ ...old, type: 'session.idle', data: {} }], forget: () => void (forgotten = true) };
     const { log, stored, clock } = aLog({ leftovers });
     log.emit(idle, place);
     await clock.advance(0);
-    t.assert.deepEqual(
+    assert.deepEqual(
       stored.map((event) => [event.n, event.id]),
       [
         [1, 'old'],
         [2, 'e2'],
       ],
     );
-    t.assert.ok(forgotten);
+    assert.ok(forgotten);
   });
 
-  it('finds the one event that is refused, empties it and goes on', async (t) => {
+  it('finds the one event that is refused, empties it and goes on', async () => {
     const stored: DaemonEvent[] = [];
     const { log, clock } = aLog({
       append: async (events) => {
@@ -131,35 +132,35 @@ describe('startEventLog', () => {
     log.emit({ type: 'todo.updated', data: { poison: true } }, place);
     for (let at = 0; at < 4; at += 1) log.emit(idle, place);
     await clock.advance(1_000);
-    t.assert.deepEqual(
+    assert.deepEqual(
       stored.map((event) => event.n),
       [1, 2, 3, 4, 5, 6, 7, 8, 9],
     );
-    t.assert.deepEqual([stored[4]?.hidden, stored[4]?.data], [true, { refused: true }]);
+    assert.deepEqual([stored[4]?.hidden, stored[4]?.data], [true, { refused: true }]);
   });
 
-  it('FB9 leaves out deltas first, then all but what ends something, and never grows without bound', async (t) => {
+  it('FB9 leaves out deltas first, then all but what ends something, and never grows without bound', async () => {
     const { log, control, clock, spool } = aLog({ limits: { softBytes: 1_000, hardBytes: 3_000 } });
     control.fail = new UnavailableError('control_plane_unavailable', 'gone');
-    while (spool.waitingBytes() <= 1_000) t.assert.notEqual(log.emit(delta, place), 0);
-    t.assert.equal(log.emit(delta, place), 0);
+    while (spool.waitingBytes() <= 1_000) assert.notEqual(log.emit(delta, place), 0);
+    assert.equal(log.emit(delta, place), 0);
     const todo: TypedEvent = { type: 'todo.updated', data: {} };
-    while (spool.waitingBytes() <= 3_000) t.assert.notEqual(log.emit(todo, place), 0);
-    t.assert.equal(log.emit(todo, place), 0);
-    t.assert.notEqual(log.emit(idle, place), 0);
+    while (spool.waitingBytes() <= 3_000) assert.notEqual(log.emit(todo, place), 0);
+    assert.equal(log.emit(todo, place), 0);
+    assert.notEqual(log.emit(idle, place), 0);
     await clock.advance(0);
   });
 
-  it('FB7 goes on in memory while the disk takes nothing', async (t) => {
+  it('FB7 goes on in memory while the disk takes nothing', async () => {
     const { log, stored, clock, spool } = aLog();
     spool.full = true;
     log.emit(idle, place);
     log.emit(idle, place);
     await clock.advance(0);
-    t.assert.deepEqual(
+    assert.deepEqual(
       stored.map((event) => event.n),
       [1, 2],
     );
-    t.assert.equal(await log.flush(1_000), true);
+    assert.equal(await log.flush(1_000), true);
   });
 });

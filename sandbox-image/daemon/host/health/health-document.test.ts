@@ -1,4 +1,5 @@
 // The health document: what makes it ready, and that it always has the contract's shape.
+import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { healthDocument } from '#schema/wire/health.ts';
 import { type DaemonFacts, healthDocumentOf, newsOf } from './health-document.ts';
@@ -24,45 +25,45 @@ const someFacts = (facts: Partial<DaemonFacts> = {}): DaemonFacts => ({
 const HARNESS = { version: null, error: null, sessionId: null, details: {} };
 
 describe('healthDocumentOf', () => {
-  it('A23 has the shape of the contract at every stage', (t) => {
+  it('A23 has the shape of the contract at every stage', () => {
     for (const facts of [
       someFacts(),
       someFacts({ harness: null, checkout: null, onBranch: false, sessionBranch: null, hasCredential: false }),
       someFacts({ bootError: { category: 'CloneFailed', message: 'x'.repeat(5_000) } }),
       someFacts({ harness: { ...HARNESS, state: 'error', error: 'y'.repeat(5_000) } }),
     ]) {
-      t.assert.equal(healthDocument.safeParse(healthDocumentOf(facts)).error, undefined);
+      assert.equal(healthDocument.safeParse(healthDocumentOf(facts)).error, undefined);
     }
   });
 
-  it('A21 is ready only with the branch, without a boot error and with a ready harness', (t) => {
+  it('A21 is ready only with the branch, without a boot error and with a ready harness', () => {
     const ready = (facts: Partial<DaemonFacts>) => healthDocumentOf(someFacts(facts)).runtimeReady;
-    t.assert.equal(ready({}), true);
-    t.assert.equal(ready({ onBranch: false }), false);
-    t.assert.equal(ready({ checkout: null }), false);
-    t.assert.equal(ready({ bootError: { category: 'HarnessBoot', message: 'm' } }), false);
-    t.assert.equal(ready({ harness: { ...HARNESS, state: 'starting' } }), false);
-    t.assert.equal(ready({ harness: null }), false);
+    assert.equal(ready({}), true);
+    assert.equal(ready({ onBranch: false }), false);
+    assert.equal(ready({ checkout: null }), false);
+    assert.equal(ready({ bootError: { category: 'HarnessBoot', message: 'm' } }), false);
+    assert.equal(ready({ harness: { ...HARNESS, state: 'starting' } }), false);
+    assert.equal(ready({ harness: null }), false);
   });
 
-  it('A21 says "error" for a boot error, else what the harness says', (t) => {
+  it('A21 says "error" for a boot error, else what the harness says', () => {
     const status = (facts: Partial<DaemonFacts>) => healthDocumentOf(someFacts(facts)).status;
-    t.assert.equal(status({}), 'ok');
-    t.assert.equal(status({ bootError: { category: 'CloneFailed', message: 'm' } }), 'error');
-    t.assert.equal(status({ harness: { ...HARNESS, state: 'down' } }), 'down');
-    t.assert.equal(status({ checkout: null }), 'starting');
-    t.assert.equal(status({ harness: null }), 'starting');
+    assert.equal(status({}), 'ok');
+    assert.equal(status({ bootError: { category: 'CloneFailed', message: 'm' } }), 'error');
+    assert.equal(status({ harness: { ...HARNESS, state: 'down' } }), 'down');
+    assert.equal(status({ checkout: null }), 'starting');
+    assert.equal(status({ harness: null }), 'starting');
   });
 
-  it('shows a running turn, and that it waits for a human', (t) => {
+  it('shows a running turn, and that it waits for a human', () => {
     const state = (turnId: string | null, openRequests: number) =>
       healthDocumentOf(someFacts({ activity: { turnId, sinceMs: 0, openRequests } })).activity.state;
-    t.assert.deepEqual([state(null, 0), state('t', 0), state('t', 1)], ['Idle', 'Working', 'WaitingForInput']);
+    assert.deepEqual([state(null, 0), state('t', 0), state('t', 1)], ['Idle', 'Working', 'WaitingForInput']);
   });
 
-  it('takes the running clock for no news', (t) => {
+  it('takes the running clock for no news', () => {
     const news = (facts: Partial<DaemonFacts>) => newsOf(healthDocumentOf(someFacts(facts)));
-    t.assert.equal(news({ uptimeMs: 1 }), news({ uptimeMs: 99_000 }));
-    t.assert.notEqual(news({}), news({ onBranch: false }));
+    assert.equal(news({ uptimeMs: 1 }), news({ uptimeMs: 99_000 }));
+    assert.notEqual(news({}), news({ onBranch: false }));
   });
 });

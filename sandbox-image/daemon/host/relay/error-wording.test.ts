@@ -1,4 +1,5 @@
 // Which errors a harness tries again, judged by the text rules that OpenCode 1.18.33 goes by.
+import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { errorBody, MAX_RETRY_AFTER_SECONDS, wordError } from './error-wording.ts';
 
@@ -15,7 +16,7 @@ const failure = (status: number, code: string | null, message: string, retryAfte
 });
 
 describe('wordError', () => {
-  it('known-bugs K9 makes a final error final, whatever digits and ids its text holds', (t) => {
+  it('known-bugs K9 makes a final error final, whatever digits and ids its text holds', () => {
     const finals = [
       failure(402, 'budget_reached', 'request 7f500ab: budget of 429 USD used up'),
       failure(502, 'provider_auth_failed', 'bad key sk-503, try again later'),
@@ -28,28 +29,28 @@ describe('wordError', () => {
     ];
     for (const each of finals) {
       const worded = wordError(each);
-      t.assert.ok(!isRetried(worded), `${each.body} -> ${errorBody(worded)}`);
-      t.assert.ok(worded.status >= 400 && worded.status < 500);
-      t.assert.ok(!/\d/.test(errorBody(worded)), errorBody(worded));
-      t.assert.equal(worded.retryAfterSeconds, undefined);
+      assert.ok(!isRetried(worded), `${each.body} -> ${errorBody(worded)}`);
+      assert.ok(worded.status >= 400 && worded.status < 500);
+      assert.ok(!/\d/.test(errorBody(worded)), errorBody(worded));
+      assert.equal(worded.retryAfterSeconds, undefined);
     }
   });
 
-  it('known-bugs K6 caps the wait of a retryable error', (t) => {
-    t.assert.equal(wordError(failure(429, null, 'slow down', '86400')).retryAfterSeconds, MAX_RETRY_AFTER_SECONDS);
-    t.assert.equal(wordError(failure(503, null, '', '1e9')).retryAfterSeconds, MAX_RETRY_AFTER_SECONDS);
-    t.assert.equal(wordError(failure(429, null, '', 'Wed, 21 Oct 2026 07:28:00 GMT')).retryAfterSeconds, 2);
-    t.assert.equal(wordError(failure(429, null, '', '-5')).retryAfterSeconds, 2);
+  it('known-bugs K6 caps the wait of a retryable error', () => {
+    assert.equal(wordError(failure(429, null, 'slow down', '86400')).retryAfterSeconds, MAX_RETRY_AFTER_SECONDS);
+    assert.equal(wordError(failure(503, null, '', '1e9')).retryAfterSeconds, MAX_RETRY_AFTER_SECONDS);
+    assert.equal(wordError(failure(429, null, '', 'Wed, 21 Oct 2026 07:28:00 GMT')).retryAfterSeconds, 2);
+    assert.equal(wordError(failure(429, null, '', '-5')).retryAfterSeconds, 2);
   });
 
-  it('lets a harness try again after 429 and 5xx', (t) => {
+  it('lets a harness try again after 429 and 5xx', () => {
     for (const status of [429, 500, 502, 503, 504])
-      t.assert.ok(isRetried(wordError(failure(status, null, ''))), String(status));
+      assert.ok(isRetried(wordError(failure(status, null, ''))), String(status));
   });
 
-  it('A47 keeps the code by which a harness knows a full context window', (t) => {
+  it('A47 keeps the code by which a harness knows a full context window', () => {
     const worded = wordError(failure(400, 'context_length_exceeded', 'maximum context length is 8192 tokens'));
-    t.assert.deepEqual([worded.status, worded.code], [400, 'context_length_exceeded']);
-    t.assert.ok(!isRetried(worded));
+    assert.deepEqual([worded.status, worded.code], [400, 'context_length_exceeded']);
+    assert.ok(!isRetried(worded));
   });
 });

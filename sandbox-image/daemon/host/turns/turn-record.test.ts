@@ -1,4 +1,5 @@
 // What a turn leaves open, and what its summary is.
+import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { HarnessEvent } from '#daemon/harness/contract/events.ts';
 import { closeOpenCalls, EMPTY_RECORD, headOfBytes, recordEvent } from './turn-record.ts';
@@ -26,7 +27,7 @@ const call = (callId: string, status: 'pending' | 'running' | 'completed', threa
 const recordOf = (...events: readonly HarnessEvent[]) => events.reduce(recordEvent, EMPTY_RECORD);
 
 describe('recordEvent', () => {
-  it('takes the last visible text of the assistant as the answer', (t) => {
+  it('takes the last visible text of the assistant as the answer', () => {
     const events = [
       message('u', 'user'),
       text('u', 'do it'),
@@ -35,10 +36,10 @@ describe('recordEvent', () => {
       text('a', 'last'),
       text('a', ''),
     ];
-    t.assert.equal(recordOf(...events).answer, 'last');
+    assert.equal(recordOf(...events).answer, 'last');
   });
 
-  it('leaves out subagents, summaries of a compaction and synthetic text', (t) => {
+  it('leaves out subagents, summaries of a compaction and synthetic text', () => {
     const events = [
       message('a', 'assistant'),
       text('a', 'mine'),
@@ -47,33 +48,33 @@ describe('recordEvent', () => {
       text('s', '## Goal'),
       text('a', 'The following tool was executed', 'root', { synthetic: true }),
     ];
-    t.assert.equal(recordOf(...events).answer, 'mine');
+    assert.equal(recordOf(...events).answer, 'mine');
   });
 
-  it('A155 closes what is open, and calls a running one uncertain when the harness died', (t) => {
+  it('A155 closes what is open, and calls a running one uncertain when the harness died', () => {
     const record = recordOf(
       call('1', 'pending'),
       call('2', 'running', 'ses_child'),
       call('3', 'running'),
       call('3', 'completed'),
     );
-    t.assert.deepEqual(
+    assert.deepEqual(
       closeOpenCalls(record, true).map((event) => `${event.threadId} ${event.type} ${event.data.callId}`),
       ['root tool.terminal 1', 'ses_child effect.uncertain 2', 'ses_child tool.terminal 2'],
     );
-    t.assert.deepEqual(
+    assert.deepEqual(
       closeOpenCalls(record, false).map((event) => event.type),
       ['tool.terminal', 'tool.terminal'],
     );
-    t.assert.deepEqual(closeOpenCalls(recordOf(call('1', 'running'), call('1', 'completed')), true), []);
+    assert.deepEqual(closeOpenCalls(recordOf(call('1', 'running'), call('1', 'completed')), true), []);
   });
 });
 
 describe('headOfBytes', () => {
-  it('cuts at a character and never above the limit', (t) => {
-    t.assert.equal(headOfBytes('äöü', 3), 'ä');
-    t.assert.equal(headOfBytes('a😀b', 4), 'a');
-    t.assert.equal(headOfBytes('short', 1_024), 'short');
-    t.assert.equal(Buffer.byteLength(headOfBytes('€'.repeat(1_000), 1_024)), 1_023);
+  it('cuts at a character and never above the limit', () => {
+    assert.equal(headOfBytes('äöü', 3), 'ä');
+    assert.equal(headOfBytes('a😀b', 4), 'a');
+    assert.equal(headOfBytes('short', 1_024), 'short');
+    assert.equal(Buffer.byteLength(headOfBytes('€'.repeat(1_000), 1_024)), 1_023);
   });
 });

@@ -1,7 +1,8 @@
 // What one turn left open or said, read from the events that pass by: calls that have no end, the last visible answer.
 // Pure: a record in, a record out. Must not know harnesses. Source: A155, D17, 10-kubernetes §3.
-import type { TypedEvent } from '#schema/events/envelope.ts';
+
 import { type HarnessEvent, ROOT_THREAD } from '#daemon/harness/contract/events.ts';
+import type { TypedEvent } from '#schema/events/envelope.ts';
 
 /** A tool call without its end. */
 export type OpenCall = Readonly<{ callId: string; tool: string; running: boolean; threadId: string }>;
@@ -66,7 +67,7 @@ export const headOfBytes = (text: string, maxBytes: number): string => {
 export const closeOpenCalls = (
   record: TurnRecord,
   uncertain: boolean,
-): readonly (TypedEvent & Readonly<{ threadId: string }>)[] =>
+): readonly (Extract<TypedEvent, { type: 'tool.terminal' | 'effect.uncertain' }> & Readonly<{ threadId: string }>)[] =>
   [...record.openCalls.values()].flatMap(({ callId, tool, running, threadId }) => [
     ...(uncertain && running ? [{ type: 'effect.uncertain' as const, threadId, data: { callId, tool } }] : []),
     { type: 'tool.terminal' as const, threadId, data: { callId, tool, outcome: 'aborted' as const } },

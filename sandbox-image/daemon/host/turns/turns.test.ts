@@ -1,9 +1,10 @@
 // Turns with a scripted harness: exactly one terminal event per turn, in every path.
+import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createLogger } from '#base/log.ts';
+import type { Harness, TurnEnd } from '#daemon/harness/contract/adapter.ts';
 import type { Turn } from '#schema/wire/turns.ts';
 import { manualClock } from '#test/support/manual-clock.ts';
-import type { Harness, TurnEnd } from '#daemon/harness/contract/adapter.ts';
 import { createTurns, type TurnsPorts, verdictOf } from './turns.ts';
 
 const aTurn = (turnId: string): Turn => ({
@@ -60,43 +61,43 @@ const until = (signal: AbortSignal): Promise<TurnEnd> =>
   });
 
 describe('createTurns', () => {
-  it('D17 runs waiting prompts one after the other, each with one start and one end', async (t) => {
+  it('D17 runs waiting prompts one after the other, each with one start and one end', async () => {
     const { turns, inbox, told, state, clock } = aRig(async () => ({ kind: 'completed' }));
     inbox.push(aTurn('1'), aTurn('2'));
     turns.poke();
     turns.poke();
     await clock.advance(0);
-    t.assert.deepEqual(
+    assert.deepEqual(
       told.filter((line) => line.includes('turn.')),
       ['1 turn.started', '1 turn.ended Succeeded null', '2 turn.started', '2 turn.ended Succeeded null'],
     );
-    t.assert.equal(state.pushes, 2);
-    t.assert.equal(turns.activity().turnId, null);
+    assert.equal(state.pushes, 2);
+    assert.equal(turns.activity().turnId, null);
   });
 
-  it('D17 ends the turn when the adapter throws', async (t) => {
+  it('D17 ends the turn when the adapter throws', async () => {
     const { turns, inbox, ends, clock } = aRig(async () => {
       throw new Error('bug');
     });
     inbox.push(aTurn('1'));
     turns.poke();
     await clock.advance(0);
-    t.assert.deepEqual(ends(), ['1 turn.ended Failed unknown']);
+    assert.deepEqual(ends(), ['1 turn.ended Failed unknown']);
   });
 
-  it('aborts only the turn that is named, once', async (t) => {
+  it('aborts only the turn that is named, once', async () => {
     const { turns, inbox, ends, clock } = aRig((_turn, signal) => until(signal));
     inbox.push(aTurn('1'));
     turns.poke();
     await clock.advance(0);
-    t.assert.equal(turns.abort('asked', 'other'), false);
-    t.assert.equal(turns.abort('asked', '1'), true);
+    assert.equal(turns.abort('asked', 'other'), false);
+    assert.equal(turns.abort('asked', '1'), true);
     await clock.advance(0);
-    t.assert.deepEqual(ends(), ['1 turn.ended Aborted aborted']);
-    t.assert.equal(turns.abort('asked'), false);
+    assert.deepEqual(ends(), ['1 turn.ended Aborted aborted']);
+    assert.equal(turns.abort('asked'), false);
   });
 
-  it('K17 gives a turn its time, then ends it as interrupted, and takes no further prompt', async (t) => {
+  it('K17 gives a turn its time, then ends it as interrupted, and takes no further prompt', async () => {
     const { turns, inbox, ends, clock } = aRig((_turn, signal) => until(signal));
     inbox.push(aTurn('1'), aTurn('2'));
     turns.poke();
@@ -104,15 +105,15 @@ describe('createTurns', () => {
     let drained = false;
     void turns.drain(60_000, 'sandbox').then(() => void (drained = true));
     await clock.advance(59_999);
-    t.assert.deepEqual([drained, ends()], [false, []]);
+    assert.deepEqual([drained, ends()], [false, []]);
     await clock.advance(1);
-    t.assert.deepEqual([drained, ends()], [true, ['1 turn.ended Interrupted sandbox_lost']]);
+    assert.deepEqual([drained, ends()], [true, ['1 turn.ended Interrupted sandbox_lost']]);
     turns.poke();
     await clock.advance(0);
-    t.assert.equal(inbox.length, 1);
+    assert.equal(inbox.length, 1);
   });
 
-  it('K17 ends a prompt that was being taken when the drain began', async (t) => {
+  it('K17 ends a prompt that was being taken when the drain began', async () => {
     const taking = Promise.withResolvers<Turn | null>();
     const { turns, ends, clock } = aRig(
       (_turn, signal) => (signal.aborted ? Promise.resolve({ kind: 'aborted' }) : until(signal)),
@@ -125,10 +126,10 @@ describe('createTurns', () => {
     const drained = turns.drain(0, 'asked');
     taking.resolve(aTurn('1'));
     await drained;
-    t.assert.deepEqual(ends(), ['1 turn.ended Aborted aborted']);
+    assert.deepEqual(ends(), ['1 turn.ended Aborted aborted']);
   });
 
-  it('does not run a prompt again that it has ended', async (t) => {
+  it('does not run a prompt again that it has ended', async () => {
     let given = 0;
     const { turns, ends, clock } = aRig(async () => ({ kind: 'completed' }), {
       takeNextTurn: async () => {
@@ -138,10 +139,10 @@ describe('createTurns', () => {
     });
     turns.poke();
     await clock.advance(60_000);
-    t.assert.deepEqual(ends(), ['1 turn.ended Succeeded null']);
+    assert.deepEqual(ends(), ['1 turn.ended Succeeded null']);
   });
 
-  it('A22 takes no prompt while the session branch is not checked out or the harness is not ready', async (t) => {
+  it('A22 takes no prompt while the session branch is not checked out or the harness is not ready', async () => {
     const { turns, inbox, told, state, clock } = aRig(async () => ({ kind: 'completed' }));
     inbox.push(aTurn('1'));
     state.onBranch = false;
@@ -151,14 +152,14 @@ describe('createTurns', () => {
     state.ready = false;
     turns.poke();
     await clock.advance(0);
-    t.assert.deepEqual(told, []);
+    assert.deepEqual(told, []);
     state.ready = true;
     turns.poke();
     await clock.advance(0);
-    t.assert.equal(inbox.length, 0);
+    assert.equal(inbox.length, 0);
   });
 
-  it('takes no new prompt before the end of the last one is stored', async (t) => {
+  it('takes no new prompt before the end of the last one is stored', async () => {
     let stored = false;
     let taken = 0;
     const { turns, clock } = aRig(async () => ({ kind: 'completed' }), {
@@ -170,18 +171,18 @@ describe('createTurns', () => {
     });
     turns.poke();
     await clock.advance(5_000);
-    t.assert.equal(taken, 0);
+    assert.equal(taken, 0);
     stored = true;
     await clock.advance(6_000);
-    t.assert.equal(taken, 1);
+    assert.equal(taken, 1);
   });
 });
 
 describe('verdictOf', () => {
-  it('A142 keeps the code of a failure and tells an abort from a lost sandbox', (t) => {
-    t.assert.equal(verdictOf({ kind: 'failed', code: 'credits', message: 'x' }, undefined).code, 'credits');
-    t.assert.equal(verdictOf({ kind: 'aborted' }, 'asked').outcome, 'Aborted');
-    t.assert.equal(verdictOf({ kind: 'aborted' }, 'sandbox').outcome, 'Interrupted');
-    t.assert.equal(verdictOf({ kind: 'completed' }, 'asked').outcome, 'Succeeded');
+  it('A142 keeps the code of a failure and tells an abort from a lost sandbox', () => {
+    assert.equal(verdictOf({ kind: 'failed', code: 'credits', message: 'x' }, undefined).code, 'credits');
+    assert.equal(verdictOf({ kind: 'aborted' }, 'asked').outcome, 'Aborted');
+    assert.equal(verdictOf({ kind: 'aborted' }, 'sandbox').outcome, 'Interrupted');
+    assert.equal(verdictOf({ kind: 'completed' }, 'asked').outcome, 'Succeeded');
   });
 });

@@ -5,10 +5,10 @@ import { type BackoffBounds, backoffMs } from '#base/backoff.ts';
 import { type Clock, sleep } from '#base/clock.ts';
 import { asBeeuniError } from '#base/errors.ts';
 import type { Logger } from '#base/log.ts';
-import type { TurnErrorCode, TurnOutcome, TypedEvent } from '#schema/events/envelope.ts';
-import type { Turn } from '#schema/wire/turns.ts';
 import type { Harness, TurnEnd } from '#daemon/harness/contract/adapter.ts';
 import { type HarnessEvent, ROOT_THREAD } from '#daemon/harness/contract/events.ts';
+import type { TurnErrorCode, TurnOutcome, TypedEvent } from '#schema/events/envelope.ts';
+import type { Turn } from '#schema/wire/turns.ts';
 import {
   closeOpenCalls,
   EMPTY_RECORD,
