@@ -36,6 +36,7 @@ export const makeUsageRecorder = (
   let running: Promise<void> = Promise.resolve();
 
   const spool = async (rows: readonly UsageRow[]): Promise<void> => {
+    if (rows.length === 0) return;
     const text = rows.map((row) => `${JSON.stringify(row)}\n`).join('');
     await appendFile(file, text, { mode: 0o600 });
     spooledBytes += Buffer.byteLength(text);
