@@ -18,6 +18,7 @@ export const ndjsonHeartbeat = (): string => '\n';
 export const ndjsonWriter = <T>(writer: StreamWriter): NdjsonWriter<T> => ({
   send: (value) => writer.write(`${JSON.stringify(value)}\n`),
   drained: writer.drained,
+  drop: writer.drop,
   signal: writer.signal,
   ended: writer.ended,
 });

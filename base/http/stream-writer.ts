@@ -20,6 +20,8 @@ export type StreamWriter = Readonly<{
   write: (text: string) => boolean;
   /** Resolves when the reader has taken (nearly) all: true; or false when the stream ended. For catching up on history. */
   drained: () => Promise<boolean>;
+  /** Ends the stream at once, as for a reader that is too slow. */
+  drop: () => void;
   /** Fires when the stream ends for any reason. */
   signal: AbortSignal;
   /** How the stream ended; undefined while it is open. */
@@ -104,7 +106,7 @@ export const openStream = (options: StreamOptions): OpenStream => {
   };
 
   return {
-    writer: { write, drained, signal: controller.signal, ended: () => ended },
+    writer: { write, drained, drop: () => end('slow'), signal: controller.signal, ended: () => ended },
     started: () => started,
     end,
   };

@@ -14,12 +14,16 @@ export type FanOutPorts = Readonly<{
   onError: (error: unknown) => void;
   /** Told how each stream began: from the start, resumed, or reset. */
   onOpen: (how: 'new' | 'resumed' | 'reset') => void;
+  /** How long a reader may take nothing before it is dropped; 30 s when absent. Source: FD6. Units: milliseconds. */
+  stuckMs?: number | undefined;
 }>;
 
 /** Where frames go: text of server-sent events. `write` is false once the reader is gone or was dropped. */
 export type EventSink = Readonly<{
   write: (text: string) => boolean;
   drained: () => Promise<boolean>;
+  /** Ends the stream of a reader that does not read. */
+  drop: () => void;
   signal: AbortSignal;
 }>;
 
@@ -51,8 +55,7 @@ const PAGE_EVENTS = 200;
 /** What a catching-up reader is given before it is waited for. Units: bytes. */
 const CATCH_UP_BYTES = 65_536;
 const RETRY_MS = 1_000;
-/** A reader that takes nothing for so long is given up. Source: FD6. Units: milliseconds. */
-const STUCK_MS = 60_000;
+const STUCK_MS = 30_000;
 
 const controlFrame = (event: 'hello' | 'reset', sessionUid: string, range: LogRange): string =>
   `event: ${event}\ndata: ${JSON.stringify({ sessionUid, firstSeq: range.firstSeq, headSeq: range.headSeq })}\n\n`;
@@ -94,12 +97,11 @@ export const makeFanOut = (ports: FanOutPorts): FanOut => {
   /** Waits until the reader has taken what was written; false once it is gone, or did not move for too long. */
   const isDrained = async (sink: EventSink): Promise<boolean> => {
     const over = new AbortController();
-    const tooLong = sleep(ports.clock, STUCK_MS, over.signal).then(() => false);
-    try {
-      return await Promise.race([sink.drained(), tooLong]);
-    } finally {
-      over.abort();
-    }
+    const tooLong = sleep(ports.clock, ports.stuckMs ?? STUCK_MS, over.signal).then(() => false);
+    const isTaken = await Promise.race([sink.drained(), tooLong]);
+    over.abort();
+    if (!isTaken) sink.drop();
+    return isTaken;
   };
 
   /** Sends frames after a place and waits for the reader after every so many bytes; false once it is gone. */

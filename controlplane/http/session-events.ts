@@ -9,6 +9,7 @@ import type { SseHandler } from './handler.ts';
 export type EventSink = Readonly<{
   write: (text: string) => boolean;
   drained: () => Promise<boolean>;
+  drop: () => void;
   signal: AbortSignal;
 }>;
 
