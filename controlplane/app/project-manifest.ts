@@ -31,7 +31,8 @@ const whyUnread = (file: ObjectFile): Readonly<{ code: ManifestErrorCode; messag
       return { code: 'TooLarge', message: `has ${file.size} bytes; at most ${MAX_CONFIG_FILE_BYTES} are read` };
     case 'not-utf8':
       return { code: 'SyntaxError', message: 'is not UTF-8' };
-    default:
+    case 'missing':
+    case 'text':
       return undefined;
   }
 };

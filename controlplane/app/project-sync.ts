@@ -252,10 +252,13 @@ export const makeProjectSync = (ports: ProjectSyncPorts): ProjectSync => {
     running.set(uid, run);
     return run;
   };
-  const lookBehind = (uid: string): void => {
-    lookSoon(uid).catch((error: unknown) => {
+  /** As `lookSoon`, for nobody who waits: a failure is logged, and the look is made again when it is due. */
+  const lookBehind = async (uid: string): Promise<void> => {
+    try {
+      await lookSoon(uid);
+    } catch (error) {
       log.warn('a project could not be synced; it is tried again', { project: uid, err: error });
-    });
+    }
   };
 
   const eachProject = async (work: (stored: StoredProject) => Promise<void> | void): Promise<void> => {
@@ -287,8 +290,7 @@ export const makeProjectSync = (ports: ProjectSyncPorts): ProjectSync => {
     lookAtDue: async () => {
       const now = new Date(clock.nowMs()).toISOString();
       const due = await store.takeDue(now, inSeconds(LEASE_SECONDS), DUE_AT_ONCE);
-      for (const uid of due) lookBehind(uid);
-      await Promise.all(due.map((uid) => running.get(uid)?.catch(() => undefined)));
+      await Promise.all(due.map(lookBehind));
     },
     checkModels: async () => {
       const registry = await ports.readRegistry();
@@ -311,7 +313,7 @@ export const makeProjectSync = (ports: ProjectSyncPorts): ProjectSync => {
     secretChanged: async (uid, secretName) => {
       const stored = await store.find(uid);
       if (stored === undefined) return;
-      lookBehind(uid);
+      void lookBehind(uid);
       if (!stored.request.secrets.some((secret) => secret.secretName === secretName)) return;
       await store.raiseSecretsRevision(uid);
       await ports.pushSecrets(uid);

@@ -45,20 +45,29 @@ export const systemLookup: LookupAll = (host) =>
 const notAllowed = (): ForbiddenError =>
   new ForbiddenError('address_not_allowed', 'the host of the provider has no address that may be connected to');
 
+/** Addresses of a host that may be connected to, or the error to give the socket. */
+const allowedAddresses = async (
+  host: string,
+  lookupAll: LookupAll,
+  allow: readonly string[],
+): Promise<readonly ResolvedAddress[] | Error> => {
+  try {
+    const allowed = (await lookupAll(host)).filter(({ address }) => mayConnect(host, address, allow));
+    return allowed.length > 0 ? allowed : notAllowed();
+  } catch (error) {
+    return error instanceof Error ? error : new Error('the host name could not be resolved', { cause: error });
+  }
+};
+
 /** A lookup for sockets that gives only addresses that may be connected to. */
 const checkedLookup =
   (lookupAll: LookupAll, allow: readonly string[]): LookupFunction =>
-  (host, options, callback) => {
-    lookupAll(host).then(
-      (addresses) => {
-        const allowed = addresses.filter(({ address }) => mayConnect(host, address, allow));
-        const [first] = allowed;
-        if (first === undefined) callback(notAllowed(), '', 0);
-        else if (options.all === true) callback(null, [...allowed]);
-        else callback(null, first.address, first.family);
-      },
-      (error: Error) => callback(error, '', 0),
-    );
+  async (host, options, callback) => {
+    const found = await allowedAddresses(host, lookupAll, allow);
+    const [first] = found instanceof Error ? [] : found;
+    if (found instanceof Error || first === undefined) callback(found instanceof Error ? found : notAllowed(), '', 0);
+    else if (options.all === true) callback(null, [...found]);
+    else callback(null, first.address, first.family);
   };
 
 type Pool = { readonly generation: number; readonly agent: Agent; active: number };
@@ -71,8 +80,8 @@ export const makeUpstreams = (
     lookupAll?: LookupAll | undefined;
   }>,
 ): Upstreams => {
-  const { allowedAddresses, maxConnections } = settings;
-  const lookup = checkedLookup(settings.lookupAll ?? systemLookup, allowedAddresses);
+  const { maxConnections } = settings;
+  const lookup = checkedLookup(settings.lookupAll ?? systemLookup, settings.allowedAddresses);
   const pools = new Map<string, Pool>();
 
   const poolOf = (target: UpstreamTarget): Pool => {
@@ -95,7 +104,7 @@ export const makeUpstreams = (
 
   /** Literal addresses reach no lookup, so they are judged here. */
   const checkTarget = (target: UpstreamTarget): void => {
-    if (!checkBaseUrl(target.base_url, allowedAddresses).ok) throw notAllowed();
+    if (!checkBaseUrl(target.base_url, settings.allowedAddresses).ok) throw notAllowed();
   };
 
   return {

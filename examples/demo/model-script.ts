@@ -85,7 +85,7 @@ export const parseScript = (text: string): readonly Step[] => {
     colour = {};
   };
   for (const line of text.split('\n')) {
-    const [, verb, rest = ''] = /^\s*@@(\S+)\s?(.*)$/.exec(line) ?? [];
+    const [, verb = '', rest = ''] = /^\s*@@(\S+)\s?(.*)$/.exec(line) ?? [];
     const [first = 0, second] = numbers(rest);
     switch (verb) {
       case 'reason':

@@ -98,20 +98,16 @@ const stream = async (response: ServerResponse, completion: Completion, step: St
     if (step.mischief?.kind === 'hang') return;
     if (step.paced !== undefined && step.paced.gapMs > 0) await wait(step.paced.gapMs);
   }
-  switch (step.mischief?.kind) {
-    case 'hang':
-      return;
-    case 'drop':
-      await wait(20);
-      response.destroy();
-      return;
-    case 'truncate':
-      response.end();
-      return;
-    case 'error-inside':
-      send(errorBody(step.mischief.message, 'server_error'));
-      response.end();
-      return;
+  const { mischief } = step;
+  if (mischief?.kind === 'drop') {
+    await wait(20);
+    response.destroy();
+    return;
+  }
+  if (mischief?.kind === 'truncate' || mischief?.kind === 'error-inside') {
+    if (mischief.kind === 'error-inside') send(errorBody(mischief.message, 'server_error'));
+    response.end();
+    return;
   }
   for (const chunk of chunks.end) send(chunk);
   response.end('data: [DONE]\n\n');
