@@ -2,6 +2,7 @@
 // in reverse. The only file that wires. Must not decide anything.
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { systemClock } from '#base/clock.ts';
 import { redactSettings } from '#base/env.ts';
 import { BeeuniError, errorChain } from '#base/errors.ts';
@@ -15,6 +16,7 @@ import { openConnection } from '#kube/connection.ts';
 import { METRICS } from '#schema/metrics.ts';
 import { type ControlPlaneConfig, readConfig } from './config.ts';
 import { makeResources, type Resources } from './kubernetes/resources.ts';
+import type { Readiness } from './http/system.ts';
 import { buildMetricsServer, type ServerBasics } from './server.ts';
 import { createEmbeddedPostgres, type EmbeddedPostgres } from './store/embedded.ts';
 import { migrateWhenReachable } from './store/migrate-when-reachable.ts';
@@ -32,9 +34,11 @@ const EXIT_NEWER_DATABASE = 79;
 const PATIENT_MS = 86_400_000;
 const EMBEDDED_STOP_LIMIT_MS = 30_000;
 const SETTINGS_PER_RECORD = 24;
+const NANOSECONDS = 1_000_000_000;
 
 /** What exists once a part has started. */
 type Started = {
+  servers: readonly HttpServer[];
   listening: Listening[];
   client?: KubeClient;
   resources?: Resources;
@@ -42,8 +46,7 @@ type Started = {
   databaseUrl?: string;
   database?: Pool;
   background: Part[];
-  /** What readiness waits for; undefined before the wiring is there. */
-  waitingFor?: () => readonly string[];
+  readiness: () => Readiness;
 };
 
 const need = <T>(value: T | undefined, what: string): T => {
@@ -56,7 +59,12 @@ const partsOf = (config: ControlPlaneConfig, log: Logger): readonly Part[] => {
   const clock = systemClock;
   const random = Math.random;
   const { instruments, page } = createMetrics(METRICS);
-  const started: Started = { listening: [], background: [] };
+  const started: Started = {
+    servers: [],
+    listening: [],
+    background: [],
+    readiness: () => ({ ready: false, waitingFor: ['start'] }),
+  };
   const graceMs = settings.BEEUNI_SHUTDOWN_GRACE_SECONDS * 1_000;
   const basics: ServerBasics = {
     log,
@@ -71,7 +79,15 @@ const partsOf = (config: ControlPlaneConfig, log: Logger): readonly Part[] => {
     log.info('listening', { listener: server.listener, port: listening.port });
     return listening;
   };
+  const stopping = new AbortController();
+  const delay = monitorEventLoopDelay();
+  delay.enable();
   page.onScrape(() => {
+    instruments.eventloopLagSeconds.set({}, delay.percentile(99) / NANOSECONDS);
+    delay.reset();
+    for (const server of started.servers) {
+      instruments.unauthenticatedConnections.set({ listener: server.listener }, server.budget.waiting());
+    }
     started.resources?.report();
     const usage = started.database?.usage();
     if (usage === undefined) return;
@@ -86,7 +102,7 @@ const partsOf = (config: ControlPlaneConfig, log: Logger): readonly Part[] => {
       name: 'probes and metrics',
       start: async () => {
         const server = buildMetricsServer(basics, {
-          waitingFor: () => started.waitingFor?.() ?? ['start'],
+          readiness: () => started.readiness(),
           metricsPage: page,
         });
         metricsPort = await open(server, settings.BEEUNI_METRICS_PORT);
@@ -174,19 +190,23 @@ const partsOf = (config: ControlPlaneConfig, log: Logger): readonly Part[] => {
           seal,
           unseal,
           observe: basics.observe,
+          stopping: stopping.signal,
         });
+        started.servers = Object.values(wired.servers);
         for (const part of wired.background) {
           started.background.push(part);
           await part.start(AbortSignal.timeout(60_000));
         }
-        started.waitingFor = wired.waitingFor;
         const { servers } = wired;
         started.listening.push(await open(servers.public, settings.BEEUNI_PUBLIC_PORT));
         started.listening.push(await open(servers.sandbox, settings.BEEUNI_SANDBOX_PORT));
         started.listening.push(await open(servers.internal, settings.BEEUNI_INTERNAL_PORT));
+        // A database or API server that goes away later impairs, and does not take the gateway from running sessions.
+        started.readiness = () => ({ ready: true, waitingFor: wired.impaired() });
       },
       stop: async () => {
-        started.waitingFor = () => ['stop'];
+        started.readiness = () => ({ ready: false, waitingFor: ['stop'] });
+        stopping.abort();
         await Promise.all(started.listening.map((listening) => listening.stop(graceMs)));
         for (const part of started.background.reverse()) await part.stop?.();
       },

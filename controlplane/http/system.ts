@@ -7,9 +7,12 @@ import type { HttpServer } from '#base/http/server.ts';
 import { healthzRoute, metricsRoute, openApiRoute, readyzRoute } from '#schema/rest/system.ts';
 import type { Caller } from '../app/caller.ts';
 
-/** What the metrics listener shows. `waitingFor` is empty when the process can serve. */
+/** Whether the process serves, and what is missing or impaired. */
+export type Readiness = Readonly<{ ready: boolean; waitingFor: readonly string[] }>;
+
+/** What the metrics listener shows. */
 export type SystemPorts = Readonly<{
-  waitingFor: () => readonly string[] | Promise<readonly string[]>;
+  readiness: () => Readiness;
   metricsPage: Readonly<{ contentType: string; render: () => Promise<string> }>;
 }>;
 
@@ -25,9 +28,8 @@ export const mountSystem = (server: HttpServer, ports: SystemPorts): void => {
     server,
     readyzRoute,
     async () => {
-      const waitingFor = [...(await ports.waitingFor())];
-      const ready = waitingFor.length === 0;
-      return answer(ready ? 200 : 503, { ready, waitingFor });
+      const { ready, waitingFor } = ports.readiness();
+      return answer(ready ? 200 : 503, { ready, waitingFor: [...waitingFor] });
     },
     open,
   );

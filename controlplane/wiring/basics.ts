@@ -21,6 +21,8 @@ export type Basics = Readonly<{
   resources: Resources;
   seal: Seal;
   unseal: Unseal;
+  /** Fires when the process begins to stop: calls that only wait end at once. */
+  stopping: AbortSignal;
 }>;
 
 /** A part that runs in the background. */

@@ -29,8 +29,8 @@ export type ControlPlaneWiring = Basics &
 export type WiredControlPlane = Readonly<{
   servers: ControlPlaneServers;
   background: readonly Part[];
-  /** What keeps the process from serving; empty when it can. */
-  waitingFor: () => readonly string[];
+  /** What does not work at present; everything else is served. */
+  impaired: () => readonly string[];
 }>;
 
 const FORGET_INTERVAL_MS = 3_600_000;
@@ -132,7 +132,7 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
   return {
     servers,
     background: [...projects.background, ...sessions.background, forgetWrites],
-    waitingFor: () => [
+    impaired: () => [
       ...resources.staleKinds().map((kind) => `cache of ${kind}`),
       ...(sessions.isListening() ? [] : ['database notifications']),
     ],

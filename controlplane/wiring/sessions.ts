@@ -198,7 +198,8 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
 
   return {
     sandbox: makeSandboxHandlers({
-      claim,
+      // A held claim must not hold up the end of the process; its pod asks again.
+      claim: (caller, request, signal) => claim(caller, request, AbortSignal.any([signal, wiring.stopping])),
       reportHealth: health.report,
       takeNextTurn: makeTakeNextTurn({ take: inbox.take, findSessionByUid: resources.sessions.findByUid }),
       appendEvents: makeAppendEvents({ storeBatch: makeStoreBatch(database, decideTurnEnd), isDataError }),

@@ -24,6 +24,7 @@ export const healthzRoute = defineRoute({
   responses: { 200: z.object({ status: z.literal('ok') }) },
 });
 
+/** `waitingFor` names what is missing; with `ready` true it names what is impaired, while everything else is served. */
 const readiness = z.object({ ready: z.boolean(), waitingFor: z.array(z.string()) });
 
 /** `GET /readyz` on the metrics listener: 503 names what is missing. */

@@ -133,7 +133,10 @@ before(async () => {
     mountGit: (server, gitGuard) => mountGit(server, some as GitProxy, gitGuard),
   });
   const metricsPage = { contentType: 'text/plain', render: async () => '' };
-  servers = { ...built, metrics: buildMetricsServer(basics, { waitingFor: () => [], metricsPage }) };
+  servers = {
+    ...built,
+    metrics: buildMetricsServer(basics, { readiness: () => ({ ready: true, waitingFor: [] }), metricsPage }),
+  };
   for (const listener of ['public', 'sandbox', 'internal', 'metrics'] as const) {
     listening[listener] = await listen(servers[listener], { port: 0, host: '127.0.0.1' });
   }

@@ -1,7 +1,9 @@
 // The control plane as a whole: one process against a real API server, with its own Postgres.
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { ConflictError, ForbiddenError, InvalidError, NotFoundError } from '#base/errors.ts';
+import { ConflictError, ForbiddenError, InvalidError, NotFoundError, UnavailableError } from '#base/errors.ts';
 import { type Client, createClient } from '#base/http/client.ts';
 import { apply } from '#kube/apply.ts';
 import { PROJECTS, SESSIONS } from '#kube/resource-types.ts';
@@ -9,11 +11,13 @@ import { createPromptRoute, getPromptRoute, listPromptsRoute, streamEventsRoute 
 import { getProjectHarnessRoute, getProjectRoute, listProjectsRoute, syncNowRoute } from '#schema/rest/projects.ts';
 import * as sessions from '#schema/rest/sessions.ts';
 import { listProvidersRoute } from '#schema/rest/workspace.ts';
+import { claimRoute } from '#schema/wire/claim.ts';
 import { type ControlPlaneProcess, startControlPlane } from '#test/support/control-plane.ts';
 import { applyFile, startTestApi, type TestApi } from '#test/support/kube.ts';
-import { createAccount, grant, grantPaths, tokenOf } from '#test/support/kube-accounts.ts';
+import { createAccount, createIdlePod, grant, grantPaths, tokenOf } from '#test/support/kube-accounts.ts';
 import { until } from '#test/support/until.ts';
 
+const AUDIENCE = 'beeuni-control-plane';
 const MANAGER = { manager: 'beeuni-test', force: true };
 type Managed = Readonly<{ managedFields: readonly { manager: string; operation: string }[] }>;
 const CANARY = 'canary-7f3a9c-prompt-text';
@@ -64,7 +68,10 @@ describe('a control plane process', () => {
   test('answers probes and metrics, and describes its API', async () => {
     const metrics = await process_.url('metrics');
     assert.deepEqual(await (await fetch(`${metrics}/healthz`)).json(), { status: 'ok' });
-    assert.deepEqual(await (await fetch(`${metrics}/readyz`)).json(), { ready: true, waitingFor: [] });
+    await until('nothing is impaired', async () => {
+      const body = (await (await fetch(`${metrics}/readyz`)).json()) as { ready: boolean; waitingFor: string[] };
+      return body.ready && body.waitingFor.length === 0;
+    });
     const page = await (await fetch(`${metrics}/metrics`)).text();
     assert.match(page, /beeuni_watch_connected\{kind="Session"\} 1/);
     assert.match(page, /beeuni_db_pool_connections\{state="idle"\}/);
@@ -276,6 +283,38 @@ describe('a control plane process', () => {
     });
   });
 
+  test('a database that crashes gives 503 until it is back, and takes nothing away', async () => {
+    const postmaster = async () =>
+      Number((await readFile(join(process_.folder, 'pg', 'data', 'postmaster.pid'), 'utf8')).split('\n')[0]);
+    const before = await postmaster();
+    process.kill(before, 'SIGQUIT');
+    const send = (n: number) =>
+      alice.call(createPromptRoute, {
+        params: at('talk'),
+        body: { messageId: `crash-${n}`, parts: [{ type: 'text', text: 'hi' }] },
+      });
+    let acknowledged = 0;
+    let refused = 0;
+    await until('prompts are stored by the new server', async () => {
+      try {
+        await send(acknowledged);
+        acknowledged += 1;
+      } catch (error) {
+        assert.ok(error instanceof UnavailableError, String(error));
+        assert.equal(error.code, 'database_unavailable');
+        refused += 1;
+      }
+      const now = await postmaster().catch(() => before);
+      return now !== before && acknowledged > 3;
+    });
+    assert.ok(refused > 0, 'no call met the crash');
+    const { body } = await alice.call(listPromptsRoute, { params: at('talk'), query: { limit: 200 } });
+    const stored = body.items.filter(({ messageId }) => messageId.startsWith('crash-')).length;
+    assert.ok(stored >= acknowledged, `${acknowledged} were acknowledged, ${stored} are there`);
+    const metrics = await process_.url('metrics');
+    assert.equal((await fetch(`${metrics}/readyz`)).status, 200);
+  });
+
   test('FF11 prints no token and no prompt, and one line per record', () => {
     assert.ok(process_.lines.length > 5);
     for (const line of process_.lines) {
@@ -285,12 +324,25 @@ describe('a control plane process', () => {
     }
   });
 
-  test('SIGTERM ends streams, stops the database and exits with 0', async () => {
+  test('SIGTERM ends streams and held claims, stops the database and exits with 0', async () => {
+    const { client } = api.admin;
+    await createAccount(client, namespace, 'beeuni-sandbox');
+    const uid = await createIdlePod(client, namespace, 'waiting', 'beeuni-sandbox');
+    const pod = { name: 'waiting', uid };
+    const podToken = await tokenOf(client, { namespace, account: 'beeuni-sandbox', audience: AUDIENCE, pod });
+    const sandbox = createClient({
+      baseUrl: await process_.url('sandbox'),
+      token: () => podToken,
+      peer: 'the control plane',
+      unreachable: 'control_plane_unavailable',
+    });
+    const claim = sandbox.call(claimRoute, { body: { daemonVersion: '0', adapters: [] } });
     const events = await alice.sse(streamEventsRoute, { params: at('talk') });
     const first = await events.next();
     assert.equal(first.value?.event, 'hello');
     process_.child.kill('SIGTERM');
     for await (const event of events) assert.fail(`nothing should follow, but ${event.event} did`);
+    assert.deepEqual(await claim, { status: 202, body: { state: 'wait', reason: 'not_assigned' } });
     assert.equal(await process_.exited, 0);
     assert.match(process_.lines.at(-1) ?? '', /"stopped"/);
   });

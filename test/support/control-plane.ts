@@ -14,6 +14,8 @@ export type ControlPlaneListener = 'public' | 'sandbox' | 'internal' | 'metrics'
 /** A process that was started. */
 export type ControlPlaneProcess = Readonly<{
   child: ChildProcess;
+  /** Everything of it on disk; an embedded Postgres has `pg/`. */
+  folder: string;
   /** Everything that it printed, line by line. */
   lines: readonly string[];
   /** Base URL of a listener, once it is open. */
@@ -100,6 +102,7 @@ export const startControlPlane = async (options: ControlPlaneOptions): Promise<C
   };
   return {
     child,
+    folder,
     lines,
     url,
     exited,
