@@ -22,7 +22,7 @@ RUN --mount=type=secret,id=npmrc,target=/root/.npmrc --mount=type=secret,id=auth
 
 FROM ${BASE} AS dependencies
 RUN apt-get update \
- && apt-get install -y --no-install-recommends ca-certificates git tini \
+ && apt-get install -y --no-install-recommends ca-certificates git openssh-client tini \
  && rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/* \
  && groupadd --gid 1000 beeuni && useradd --uid 1000 --gid 1000 --home-dir /home/beeuni --create-home --shell /usr/sbin/nologin beeuni
 COPY --from=packages /usr/local/bin/node /usr/local/bin/node

@@ -104,6 +104,9 @@ test('each way in which a remote can fail has its own reason, and no credential 
   assert.equal(await reasonOf(target('f7', 'http://10.0.0.1/x.git')), 'HostNotAllowed');
   assert.equal(await reasonOf(target('f8', 'ext::sh -c touch% /tmp/pwned')), 'HostNotAllowed');
   assert.equal(await reasonOf(target('f9', '--upload-pack=touch /tmp/pwned')), 'HostNotAllowed');
+  const ssh: GitCredentials = { kind: 'ssh', privateKey: 'no key\n', knownHosts: '' };
+  assert.equal(await reasonOf(target('f13', 'ssh://git@127.0.0.1:1/x.git'), ssh), 'Unreachable');
+  assert.equal(await reasonOf(target('f14', 'git@127.0.0.1:x.git')), 'AuthFailed');
   behaviour = 503;
   assert.equal(await reasonOf(target('f10', remote.urlOf('known.git'))), 'Unreachable');
   behaviour = 302;
