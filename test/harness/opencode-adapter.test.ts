@@ -6,7 +6,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, before, beforeEach, describe, it } from 'node:test';
 import { systemClock } from '#base/clock.ts';
 import { createLogger } from '#base/log.ts';
 import type { Harness, HarnessHost, HumanAnswer, HumanRequest } from '#daemon/harness/contract/adapter.ts';
@@ -108,9 +108,8 @@ describe('the OpenCode adapter', { skip, timeout: 600_000 }, () => {
     };
     harness = await startHarness(host, {
       program: opencodePath(),
-      times: { probeIntervalMs: 500, probeTimeoutMs: 1_000, abortLimitMs: 2_000 },
+      times: { probeIntervalMs: 1_000, probeTimeoutMs: 6_000, abortLimitMs: 3_000 },
     });
-    await ready();
   });
   after(async () => {
     await harness?.stop(2_000);
@@ -119,11 +118,14 @@ describe('the OpenCode adapter', { skip, timeout: 600_000 }, () => {
     if (root !== undefined) rmSync(root, { recursive: true, force: true });
   });
 
-  const ready = () =>
-    until('the harness is ready', () => harness.health().state === 'ok', {
+  const ready = async (): Promise<void> => {
+    await until('the harness is ready', () => harness.health().state === 'ok', {
       deadlineMs: 120_000,
       describe: () => harness.health(),
     });
+  };
+
+  beforeEach(ready);
 
   it('A123 goes on after a permission that nobody gave, and the model is told', async () => {
     answer = async () => ({
@@ -205,7 +207,6 @@ describe('the OpenCode adapter', { skip, timeout: 600_000 }, () => {
     process.kill(pid, 'SIGSTOP');
     abort.abort();
     assert.deepEqual(await running, { kind: 'aborted' });
-    await ready();
   });
 
   it('resolves at once, as data, when there is no server', async () => {

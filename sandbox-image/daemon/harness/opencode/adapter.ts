@@ -25,7 +25,7 @@ export type OpencodeTimes = Readonly<{
   abortLimitMs: number;
 }>;
 
-const DEFAULT_TIMES: OpencodeTimes = { probeIntervalMs: 5_000, probeTimeoutMs: 5_000, abortLimitMs: 10_000 };
+const DEFAULT_TIMES: OpencodeTimes = { probeIntervalMs: 5_000, probeTimeoutMs: 10_000, abortLimitMs: 10_000 };
 /** Missed probes in a row after which the server counts as hanging. Source: harness-runtimes §2.9. */
 const MISSED_PROBES = 3;
 /** After an abort the last parts come a moment after "idle". */
