@@ -3,6 +3,7 @@
 import { ForbiddenError, InvalidError, NotFoundError } from '#base/errors.ts';
 import type { Project } from '#schema/resources/project.ts';
 import type { ModelVerdict } from '#schema/rest/workspace.ts';
+import { isModelAllowed } from '#schema/rules/check-model.ts';
 
 /** What the check needs. Errors of `judgeModel`: UnavailableError `registry_unavailable`. */
 export type CheckNewSessionPorts = Readonly<{
@@ -22,13 +23,6 @@ const textAt = (value: unknown, key: string): string | undefined => {
   return typeof found === 'string' ? found : undefined;
 };
 
-/** Whether a project allows a model: no list allows all; entries are exact or `provider/*`. */
-export const isModelAllowed = (project: Project, name: string): boolean => {
-  const allowed = project.spec.models?.allowed;
-  if (allowed === undefined) return true;
-  return allowed.some((entry) => entry === name || (entry.endsWith('/*') && name.startsWith(entry.slice(0, -1))));
-};
-
 /** Refuses a model that nobody could use, or that the project does not allow. */
 export const checkModelOf = async (
   project: Project,
@@ -41,7 +35,7 @@ export const checkModelOf = async (
       details: { suggestions: verdict.suggestions },
     });
   }
-  if (!isModelAllowed(project, model)) {
+  if (!isModelAllowed(model, project.spec.models?.allowed)) {
     const allowed = (project.spec.models?.allowed ?? []).slice(0, 8).join(', ');
     throw new ForbiddenError(
       'model_not_allowed',
