@@ -13,7 +13,8 @@ export class Written<T extends Stored> {
     const { uid, resourceVersion } = cached.metadata;
     const answer = this.#answers.get(uid);
     if (answer === undefined) return cached;
-    if (isOlderVersion(resourceVersion, answer.metadata.resourceVersion)) return answer;
+    // Equal versions: the answer to the removal of the last finalizer carries the version from before it.
+    if (!isOlderVersion(answer.metadata.resourceVersion, resourceVersion)) return answer;
     this.#answers.delete(uid);
     return cached;
   }

@@ -82,7 +82,11 @@ export const makeSessionObserve = (ports: ObservePorts) => {
 
   const createdUnseen = (kind: string, key: string, isShown: (uid: string) => boolean): boolean => {
     const uid = ownWrites.createdUnseen(kind, key);
-    return uid !== undefined && !isShown(uid);
+    if (uid === undefined) return false;
+    const shown = isShown(uid);
+    // The event came before the answer to the create.
+    if (shown) ownWrites.seen(kind, key, uid, false);
+    return !shown;
   };
 
   /** Own writes that the caches do not show yet. Names are those that this Session gives; an answer may come before its event. */

@@ -119,7 +119,9 @@ const endOfPod = (pod: ObservedPod): FailureSign | undefined => {
  */
 export const failureOf = (pod: ObservedPod): FailureSign | undefined => {
   const ended = pod.phase === 'Failed' || pod.phase === 'Succeeded' || pod.container?.state === 'terminated';
-  if (pod.deleting || ended) {
+  // Who disrupts says so before the pod goes; it may be gone at the next look.
+  const isDisrupted = pod.disruption?.status === 'True' && pod.disruption.reason in DISRUPTIONS;
+  if (pod.deleting || ended || isDisrupted) {
     const sign = endOfPod(pod) ?? endOfContainer(pod);
     if (sign !== undefined) return sign;
     if (pod.deleting) return { category: 'DaemonExit', message: `pod ${pod.name} was deleted` };
