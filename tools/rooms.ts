@@ -73,7 +73,7 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'controlplane/app',
     files: ['controlplane/app/**'],
-    ours: ['controlplane/app/**', ...base],
+    ours: ['controlplane/app/**', 'kube/names.ts', ...base],
     packages: [],
     node: ['node:crypto'],
   },
