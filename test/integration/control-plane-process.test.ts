@@ -12,6 +12,7 @@ import { getProjectHarnessRoute, getProjectRoute, listProjectsRoute, syncNowRout
 import * as sessions from '#schema/rest/sessions.ts';
 import { listProvidersRoute } from '#schema/rest/workspace.ts';
 import { claimRoute } from '#schema/wire/claim.ts';
+import { factsRoute, syncProjectRoute } from '#schema/wire/sync.ts';
 import { type ControlPlaneProcess, startControlPlane } from '#test/support/control-plane.ts';
 import { applyFile, startTestApi, type TestApi } from '#test/support/kube.ts';
 import { createAccount, createIdlePod, grant, grantPaths, tokenOf } from '#test/support/kube-accounts.ts';
@@ -28,6 +29,7 @@ describe('a control plane process', () => {
   let namespace: string;
   let alice: Client;
   let bob: Client;
+  let operator: Client;
   let aliceToken: string;
 
   before(async () => {
@@ -43,7 +45,16 @@ describe('a control plane process', () => {
     await grantPaths(client, namespace, 'alice', `${namespace}-alice`, ['/v1/workspace/*']);
     const spec = { repository: { url: 'https://git.example.com/team/shop.git' } };
     await apply(client, PROJECTS, { metadata: { namespace, name: 'shop' }, spec }, MANAGER);
-    process_ = await startControlPlane({ kubeconfigPath: api.kubeconfigPath });
+    await createAccount(client, namespace, 'operator');
+    const operatorToken = await tokenOf(client, { namespace, account: 'operator', audience: AUDIENCE });
+    process_ = await startControlPlane({
+      kubeconfigPath: api.kubeconfigPath,
+      environment: {
+        BEEUNI_OPERATOR_NAMESPACE: namespace,
+        BEEUNI_OPERATOR_SERVICE_ACCOUNT: 'operator',
+        BEEUNI_GIT_ALLOWED_HOSTS: 'git.elsewhere.example',
+      },
+    });
     await process_.ready();
     const baseUrl = await process_.url('public');
     aliceToken = await tokenOf(client, { namespace, account: 'alice' });
@@ -55,6 +66,12 @@ describe('a control plane process', () => {
         peer: 'the control plane',
         unreachable: 'control_plane_unavailable',
       });
+    operator = createClient({
+      baseUrl: await process_.url('internal'),
+      token: () => operatorToken,
+      peer: 'the control plane',
+      unreachable: 'control_plane_unavailable',
+    });
     alice = of(aliceToken);
     bob = of(bobToken);
   });
@@ -281,6 +298,48 @@ describe('a control plane process', () => {
       const { body } = await alice.call(listPromptsRoute, { params: at('by-kubectl') });
       return body.items.some(({ messageId }) => messageId === `spec:${stored.metadata.uid}`);
     });
+  });
+
+  test('the operator syncs a project and hears of every session, also of one that comes later', async () => {
+    const project = await api.admin.client.get(PROJECTS, at('shop'));
+    const uid = project?.metadata.uid ?? '';
+    const { body: fact } = await operator.call(syncProjectRoute, {
+      params: at('shop'),
+      body: {
+        uid,
+        generation: 1,
+        syncToken: null,
+        repository: {
+          url: 'https://git.example.com/team/shop.git',
+          defaultBranch: null,
+          credentialsSecretName: null,
+          forcePush: 'Forbidden',
+          pollIntervalSeconds: 0,
+        },
+        manifestPath: 'beeuni.yaml',
+        features: {},
+        defaults: { agent: null, model: null },
+        allowedModels: null,
+        secrets: [],
+      },
+    });
+    assert.deepEqual([fact.state, fact.repository.reason], ['done', 'HostNotAllowed']);
+
+    const frames = await operator.ndjson(factsRoute, {});
+    const known = new Set<string>();
+    let later: string | undefined;
+    for await (const frame of frames) {
+      if (frame.type === 'fact') known.add(frame.fact.uid);
+      if (frame.type === 'snapshot-end') {
+        assert.ok(known.has(uid), 'the project is in the snapshot');
+        assert.ok(known.size > 5, 'so are the sessions');
+        const spec = { projectRef: { name: 'shop' } };
+        const made = await apply(api.admin.client, SESSIONS, { metadata: at('later'), spec }, MANAGER);
+        later = made.metadata.uid;
+      }
+      if (later !== undefined && known.has(later)) break;
+    }
+    assert.notEqual(later, undefined);
   });
 
   test('a database that crashes gives 503 until it is back, and takes nothing away', async () => {
