@@ -189,17 +189,24 @@ export const PURE_FILES: readonly string[] = [
   'schema/**/*.ts',
   'kube/{conditions,names,owner,covers,resource-types,cache}.ts',
   'operator/{project,session}/!(controller|observe|perform|*.test).ts',
-  'operator/runtime/{canonical,cidr,choose-harness,control-plane,controller,quantity,status-change,time}.ts',
+  'operator/runtime/{canonical,cidr,choose-harness,control-plane,controller,quantity,status-change,time,written}.ts',
   'controlplane/**/{compile,release-id,policy,push-rule}.ts',
   'sandbox-image/daemon/harness/contract/{adapter,events,capabilities}.ts',
-  'sandbox-image/daemon/**/{map-events,config-files}.ts',
+  'sandbox-image/daemon/**/{map-events,config-files,plugin-source,turn-error}.ts',
 ];
 
 /** Rooms that nothing outside of themselves imports (tools and test aside). */
 export const LEAF_ROOMS = ['operator/', 'controlplane/', 'sandbox-image/', 'cli/', 'tools/', 'test/'] as const;
 
-/** Files in which `process.env` may stand. */
-export const ENVIRONMENT_FILES: readonly string[] = ['**/config.ts', 'tools/**', 'test/**', 'examples/**', 'cli/**'];
+/** Files in which `process.env` may stand. plugin-source.ts holds the text of a program that OpenCode runs. */
+export const ENVIRONMENT_FILES: readonly string[] = [
+  '**/config.ts',
+  'tools/**',
+  'test/**',
+  'examples/**',
+  'cli/**',
+  'sandbox-image/daemon/harness/opencode/plugin-source.ts',
+];
 
 /** Subpath imports of package.json: prefix to folder. */
 export const SUBPATHS: Readonly<Record<string, string>> = {
