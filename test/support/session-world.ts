@@ -18,6 +18,7 @@ import { planSession, type SessionPlan } from '#operator/session/plan.ts';
 import { readNetworkPolicy, readPod, readVolume } from '#operator/session/read-pod.ts';
 import { type Session, SessionKind, type SessionSpecInput, type SessionStatus } from '#schema/resources/session.ts';
 import type { SessionFact } from '#schema/wire/sync.ts';
+import type { ModelWorld } from './controller-suite.ts';
 import {
   aHealth,
   anInstallation,
@@ -66,6 +67,20 @@ export class SessionWorld {
 
   constructor(spec: Partial<SessionSpecInput> = {}) {
     this.session = aSession(spec);
+  }
+
+  /** The world as the controller suite knows worlds. */
+  model(): ModelWorld {
+    return {
+      plan: () => this.plan(),
+      pass: (steps) => this.pass(steps),
+      settle: () => this.settle(),
+      restart: () => this.restartOperator(),
+      surroundings: () => {
+        const followed = this.kubelet();
+        return this.daemon() || followed;
+      },
+    };
   }
 
   /** What the controller would see now, frozen to the bottom. */
