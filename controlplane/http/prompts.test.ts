@@ -1,0 +1,39 @@
+// Which sessions take prompts, and what the others are told.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ConflictError } from '#base/errors.ts';
+import type { Session } from '#schema/resources/session.ts';
+import { checkTakesPrompts } from './prompts.ts';
+
+const session = (status: Record<string, unknown>, metadata: Record<string, unknown> = {}): Session =>
+  ({ metadata: { name: 'talk', ...metadata }, status }) as unknown as Session;
+
+test('a session that works, sleeps or starts takes prompts', () => {
+  for (const phase of [undefined, 'Pending', 'Starting', 'Running', 'Suspended']) {
+    assert.doesNotThrow(() => checkTakesPrompts(session({ phase })));
+  }
+});
+
+const refused: readonly [Session, RegExp][] = [
+  [
+    session({ phase: 'Failed', failure: { message: 'registry.example.com/img:1 not found' } }),
+    /^session talk has failed: registry\.example\.com\/img:1 not found; restart it first$/,
+  ],
+  [session({ phase: 'Failed' }), /its failure is in status\.failure/],
+  [session({ phase: 'Succeeded' }), /finished \(Succeeded\); create another one/],
+  [session({ phase: 'Expired' }), /finished \(Expired\)/],
+  [session({ phase: 'Running' }, { deletionTimestamp: '2026-01-01T00:00:00Z' }), /is being deleted/],
+];
+for (const [which, message] of refused) {
+  test(`refuses with 409: ${message.source}`, () => {
+    assert.throws(
+      () => checkTakesPrompts(which),
+      (error: unknown) => {
+        assert.ok(error instanceof ConflictError);
+        assert.equal(error.code, 'session_failed');
+        assert.match(error.message, message);
+        return true;
+      },
+    );
+  });
+}
