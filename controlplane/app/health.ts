@@ -77,7 +77,8 @@ export const makeHealth = (ports: HealthPorts): Health => {
     const uids = [...answered];
     answered.clear();
     try {
-      if (uids.length > 0) await ports.touch(uids.sort());
+      // Also with nobody to note: a round that did not ask the database says nothing about it.
+      await ports.touch(uids.sort());
       soundSinceMs ??= startedMs;
       if (clock.monotonicMs() - soundSinceMs > HEALTH_SILENT_AFTER_MS) {
         await ports.markSilent(HEALTH_SILENT_AFTER_MS / 1_000);
