@@ -1,4 +1,4 @@
-// The one mapping from an error to an HTTP answer, in our shape and in that of an OpenAI endpoint.
+// The one mapping from an error to an HTTP answer, and our shape of it.
 // Must not know routes; must never show the text of a foreign error. Source: 20-control-plane §2, docs/decisions/0005.
 import { BeeuniError, InvalidError, LimitError, NotFoundError, UnavailableError } from '#base/errors.ts';
 import { PROBLEMS, type ProblemCode } from '#schema/problem.ts';
@@ -86,23 +86,5 @@ export const beeuniErrorShape: ErrorShape = (answer, requestId) => ({
     message: answer.message,
     ...(answer.details === undefined ? {} : { details: answer.details }),
     requestId,
-  },
-});
-
-const OPENAI_TYPES: Readonly<Record<number, string>> = {
-  401: 'authentication_error',
-  402: 'insufficient_quota',
-  403: 'permission_error',
-  404: 'not_found_error',
-  429: 'rate_limit_error',
-};
-
-/** The shape that OpenAI's clients read; used by the gateway's routes. */
-export const openAiErrorShape: ErrorShape = (answer) => ({
-  error: {
-    message: answer.message,
-    type: OPENAI_TYPES[answer.status] ?? (answer.status >= 500 ? 'server_error' : 'invalid_request_error'),
-    param: null,
-    code: answer.code,
   },
 });
