@@ -6,13 +6,11 @@ import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import {
   AGENT_FILE,
-  conditionOf,
   type Installation,
   MANIFEST,
   readEvents,
   readyProject,
   startInstallation,
-  waitForResource,
 } from '#test/support/installation.ts';
 import { waitFor } from '#tools/up/run-program.ts';
 import { NAMES, sampleSession } from '#tools/up/sample-objects.ts';
@@ -77,7 +75,11 @@ const floorPod = (name: string, image: string, claim: string): readonly object[]
           resources: { requests: { cpu: '500m', memory: '640Mi' }, limits: { memory: '1280Mi' } },
           // The kubelet looks every second and says Ready, as a person would see it.
           readinessProbe: { exec: { command: ['test', '-e', '/tmp/ready'] }, periodSeconds: 1 },
-          securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            readOnlyRootFilesystem: true,
+            capabilities: { drop: ['ALL'] },
+          },
           volumeMounts: [
             { name: 'data', mountPath: '/workspace', subPath: 'workspace' },
             { name: 'data', mountPath: '/var/lib/beeunid', subPath: 'daemon' },
@@ -108,9 +110,11 @@ const measureFloor = async (all: Installation, image: string, round: string): Pr
     name,
     async () => {
       const pod = await all.kubectl.get<Pod>('pod', name, NAMES.namespace);
-      const is = (type: string): boolean => pod?.status?.conditions?.some((one) => one.type === type && one.status === 'True') === true;
+      const is = (type: string): boolean =>
+        pod?.status?.conditions?.some((one) => one.type === type && one.status === 'True') === true;
       if (is('PodScheduled')) at['schedule'] ??= performance.now() - startedAt;
-      if (pod?.status?.containerStatuses?.[0]?.state?.running !== undefined) at['container'] ??= performance.now() - startedAt;
+      if (pod?.status?.containerStatuses?.[0]?.state?.running !== undefined)
+        at['container'] ??= performance.now() - startedAt;
       return is('Ready') ? pod : undefined;
     },
     { timeoutMs: 120_000, everyMs: 100 },
@@ -130,16 +134,17 @@ const measureOurs = async (all: Installation, round: string): Promise<Sample> =>
   await waitFor(
     name,
     async () => {
-      const one = await all.kubectl.get<{ status?: { pod?: { name: string }; conditions?: { type: string; status: string; reason: string }[] } }>(
-        'session.beeuni.dev',
-        name,
-        NAMES.namespace,
-      );
+      const one = await all.kubectl.get<{
+        status?: { pod?: { name: string }; conditions?: { type: string; status: string; reason: string }[] };
+      }>('session.beeuni.dev', name, NAMES.namespace);
       const now = performance.now() - startedAt;
       if (one?.status?.pod?.name !== undefined) at['pod'] ??= now;
       for (const type of ['SandboxReady', 'WorkspaceReady', 'HarnessReady'])
-        if (one?.status?.conditions?.some((condition) => condition.type === type && condition.status === 'True')) at[type] ??= now;
-      return one?.status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') ? one : undefined;
+        if (one?.status?.conditions?.some((condition) => condition.type === type && condition.status === 'True'))
+          at[type] ??= now;
+      return one?.status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True')
+        ? one
+        : undefined;
     },
     { timeoutMs: 120_000, everyMs: 100 },
   );
@@ -159,7 +164,15 @@ try {
   await all.push('bench', { 'beeuni.yaml': MANIFEST, 'agents/dev.md': AGENT_FILE });
   await readyProject(all, 'bench');
   const image = (
-    await all.kubectl.run('get', 'configmap', 'beeuni-installation', '-n', NAMES.systemNamespace, '-o', 'jsonpath={.data.installation\\.json}')
+    await all.kubectl.run(
+      'get',
+      'configmap',
+      'beeuni-installation',
+      '-n',
+      NAMES.systemNamespace,
+      '-o',
+      'jsonpath={.data.installation\\.json}',
+    )
   ).replace(/^.*"sandbox":\{.*?"image":"([^"]+)".*$/s, '$1');
   const floor: Sample[] = [];
   const ours: Sample[] = [];
@@ -168,17 +181,26 @@ try {
     ours.push(await measureOurs(all, `${round}a`));
     ours.push(await measureOurs(all, `${round}b`));
     floor.push(await measureFloor(all, image, `${round}b`));
-    console.log(`round ${round + 1}: floor ${floor.slice(-2).map((one) => one.totalMs.toFixed(0))} ms, ours ${ours.slice(-2).map((one) => one.totalMs.toFixed(0))} ms`);
+    console.log(
+      `round ${round + 1}: floor ${floor.slice(-2).map((one) => one.totalMs.toFixed(0))} ms, ours ${ours.slice(-2).map((one) => one.totalMs.toFixed(0))} ms`,
+    );
   }
   const pairs = ours.map((one, index) => one.totalMs / (floor[index]?.totalMs ?? Number.NaN));
   const stages = [...new Set(ours.flatMap((one) => Object.keys(one.stagesMs)))];
   console.log(`\nstage of ours                median ms after create`);
   for (const stage of stages)
     console.log(`${stage.padEnd(28)} ${median(ours.map((one) => one.stagesMs[stage] ?? Number.NaN)).toFixed(0)}`);
-  console.log(`\nfloor median ${median(floor.map((one) => one.totalMs)).toFixed(0)} ms, ours ${median(ours.map((one) => one.totalMs)).toFixed(0)} ms`);
-  console.log(`ratio median ${median(pairs).toFixed(3)} (range ${Math.min(...pairs).toFixed(3)} to ${Math.max(...pairs).toFixed(3)}), goal 1.25`);
+  console.log(
+    `\nfloor median ${median(floor.map((one) => one.totalMs)).toFixed(0)} ms, ours ${median(ours.map((one) => one.totalMs)).toFixed(0)} ms`,
+  );
+  console.log(
+    `ratio median ${median(pairs).toFixed(3)} (range ${Math.min(...pairs).toFixed(3)} to ${Math.max(...pairs).toFixed(3)}), goal 1.25`,
+  );
   mkdirSync('bench/results', { recursive: true });
-  writeFileSync('bench/results/session-start.json', JSON.stringify({ cores: availableParallelism(), node: process.version, floor, ours, pairs }, null, 2));
+  writeFileSync(
+    'bench/results/session-start.json',
+    JSON.stringify({ cores: availableParallelism(), node: process.version, floor, ours, pairs }, null, 2),
+  );
 } finally {
   await all.stop();
 }

@@ -7,6 +7,7 @@ import { yamlText } from './yaml-text.ts';
 export const roleFiles: readonly GeneratedFile[] = [
   {
     path: 'charts/beeuni/files/operator-rules.generated.yaml',
-    text: () => GENERATED_YAML_NOTE + yamlText(OPERATOR_RULES.filter(({ resources }) => !resources.includes('secrets'))),
+    text: () =>
+      GENERATED_YAML_NOTE + yamlText(OPERATOR_RULES.filter(({ resources }) => !resources.includes('secrets'))),
   },
 ];

@@ -62,21 +62,27 @@ const short = (value: unknown, length = 100): string => {
 
 /** Lines that tell one event to a person; none for events that say nothing to them. */
 export const describeEvent = (event: Event, toolsSeen: Map<string, string>): readonly string[] => {
-  const data = event.data as Record<string, any>;
+  const { data } = event;
   switch (event.type) {
     case 'workspace.checked_out':
       return [`  checked out ${data['branch']} at ${short(data['commit'], 13)}`];
     case 'turn.started':
       return [`  turn started (harness ${data['harness']}, model ${data['model']})`];
     case 'message.part.updated': {
-      const part = data['part'] as Record<string, any>;
-      if (part['type'] !== 'tool') return [];
-      const status = String(part['state']?.['status']);
-      const key = String(part['callId'] ?? part['id']);
+      const part = data['part'] as {
+        type: string;
+        tool?: string;
+        id: string;
+        callId?: string;
+        state?: { status: string; input?: unknown; error?: unknown };
+      };
+      if (part.type !== 'tool') return [];
+      const status = String(part.state?.status);
+      const key = part.callId ?? part.id;
       if (toolsSeen.get(key) === status) return [];
       toolsSeen.set(key, status);
-      if (status === 'running') return [`  > ${part['tool']} ${short(part['state']?.['input'])}`];
-      if (status === 'error') return [`  ! ${part['tool']}: ${short(part['state']?.['error'])}`];
+      if (status === 'running') return [`  > ${part.tool} ${short(part.state?.input)}`];
+      if (status === 'error') return [`  ! ${part.tool}: ${short(part.state?.error)}`];
       return [];
     }
     case 'session.status':
