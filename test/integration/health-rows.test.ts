@@ -1,0 +1,60 @@
+// Rows of health reports on a real Postgres: generations, silence, and the facts that follow.
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import type { HealthDocument } from '#schema/wire/health.ts';
+import { freshDatabase } from '#test/support/postgres.ts';
+import { AT, storedSessions } from '#test/support/stored-sessions.ts';
+
+let parts: ReturnType<typeof storedSessions>;
+before(async () => {
+  parts = storedSessions((await freshDatabase()).pool);
+});
+
+const document = { daemon: 'ok', runtimeReady: true } as HealthDocument;
+
+const versionOf = async (uid: string): Promise<number> => {
+  const [row] = await parts.rows<{ version: number }>('select version from facts where uid = $1', uid);
+  return row?.version ?? 0;
+};
+
+const ageBy = (uid: string, seconds: number) =>
+  parts.rows(
+    `update health_reports set reported_at = reported_at - make_interval(secs => $2) where session_uid = $1`,
+    uid,
+    seconds,
+  );
+
+test('K14 a daemon that did not answer for 30 s is silent once, and answering again with its next report', async () => {
+  const claim = await parts.claim('quiet');
+  await parts.claim('other');
+  await parts.health.save('quiet', claim.generation, document);
+  const reported = await versionOf('quiet');
+  await ageBy('quiet', 29);
+  assert.equal(await parts.health.markSilent(30), 0);
+  await ageBy('quiet', 2);
+  assert.equal(await parts.health.markSilent(30), 1);
+  assert.equal(await parts.health.markSilent(30), 0);
+  assert.equal((await parts.health.read('quiet'))?.state, 'Silent');
+  const silent = await versionOf('quiet');
+  assert.ok(silent > reported);
+
+  await parts.health.touch(['quiet', 'unknown']);
+  assert.equal((await parts.health.read('quiet'))?.state, 'Answering');
+  const back = await versionOf('quiet');
+  assert.ok(back > silent);
+  await parts.health.touch(['quiet']);
+  assert.equal(await versionOf('quiet'), back);
+});
+
+test('a report of an older generation is not stored, and a claim forgets the report of the pod before', async () => {
+  const old = await parts.claim('gen', 'pod-1');
+  await parts.health.save('gen', old.generation, document);
+  const present = await parts.claim('gen', 'pod-2');
+  assert.equal(await parts.health.read('gen'), undefined);
+  await parts.health.save('gen', old.generation, document);
+  assert.equal(await parts.health.read('gen'), undefined);
+  await parts.health.save('gen', present.generation, document);
+  assert.equal((await parts.health.read('gen'))?.state, 'Answering');
+  await parts.ends.podGone('gen', 'pod-2', AT);
+  assert.equal(await parts.health.read('gen'), undefined);
+});
