@@ -33,8 +33,6 @@ function fraction32(root: number): number {
   return Math.floor((root - Math.floor(root)) * 2 ** 32);
 }
 
-const rotate = (word: number, by: number): number => (word >>> by) | (word << (32 - by));
-
 const padded = (bytes: Uint8Array): DataView => {
   const blocks = Math.ceil((bytes.length + 9) / 64);
   const result = new Uint8Array(blocks * 64);
@@ -46,32 +44,56 @@ const padded = (bytes: Uint8Array): DataView => {
   return view;
 };
 
+/** Mixes one block into the state. Plain variables: this is the hot loop of every plan. */
+const compress = (state: Uint32Array, words: Uint32Array): void => {
+  let a = state[0] as number;
+  let b = state[1] as number;
+  let c = state[2] as number;
+  let d = state[3] as number;
+  let e = state[4] as number;
+  let f = state[5] as number;
+  let g = state[6] as number;
+  let h = state[7] as number;
+  for (let t = 0; t < ROUND_WORDS; t += 1) {
+    const big1 = ((e >>> 6) | (e << 26)) ^ ((e >>> 11) | (e << 21)) ^ ((e >>> 25) | (e << 7));
+    const choice = (e & f) ^ (~e & g);
+    const first = (h + big1 + choice + (ROUND_CONSTANTS[t] as number) + (words[t] as number)) | 0;
+    const big0 = ((a >>> 2) | (a << 30)) ^ ((a >>> 13) | (a << 19)) ^ ((a >>> 22) | (a << 10));
+    const majority = (a & b) ^ (a & c) ^ (b & c);
+    h = g;
+    g = f;
+    f = e;
+    e = (d + first) | 0;
+    d = c;
+    c = b;
+    b = a;
+    a = (first + big0 + majority) | 0;
+  }
+  state[0] = (state[0] as number) + a;
+  state[1] = (state[1] as number) + b;
+  state[2] = (state[2] as number) + c;
+  state[3] = (state[3] as number) + d;
+  state[4] = (state[4] as number) + e;
+  state[5] = (state[5] as number) + f;
+  state[6] = (state[6] as number) + g;
+  state[7] = (state[7] as number) + h;
+};
+
 /** SHA-256 of the UTF-8 bytes of a text (FIPS 180-4): 64 digits of lower-case hex. */
 export const sha256Hex = (text: string): string => {
   const view = padded(new TextEncoder().encode(text));
   const state = Uint32Array.from(INITIAL);
   const words = new Uint32Array(ROUND_WORDS);
-  const word = (at: number): number => words[at] as number;
   for (let offset = 0; offset < view.byteLength; offset += 64) {
     for (let t = 0; t < 16; t += 1) words[t] = view.getUint32(offset + t * 4);
     for (let t = 16; t < ROUND_WORDS; t += 1) {
-      const a = word(t - 15);
-      const b = word(t - 2);
-      const small0 = rotate(a, 7) ^ rotate(a, 18) ^ (a >>> 3);
-      const small1 = rotate(b, 17) ^ rotate(b, 19) ^ (b >>> 10);
-      words[t] = small1 + word(t - 7) + small0 + word(t - 16);
+      const x = words[t - 15] as number;
+      const y = words[t - 2] as number;
+      const small0 = ((x >>> 7) | (x << 25)) ^ ((x >>> 18) | (x << 14)) ^ (x >>> 3);
+      const small1 = ((y >>> 17) | (y << 15)) ^ ((y >>> 19) | (y << 13)) ^ (y >>> 10);
+      words[t] = small1 + (words[t - 7] as number) + small0 + (words[t - 16] as number);
     }
-    let [a, b, c, d, e, f, g, h] = state as unknown as [number, number, number, number, number, number, number, number];
-    for (let t = 0; t < ROUND_WORDS; t += 1) {
-      const big1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
-      const first = (h + big1 + ((e & f) ^ (~e & g)) + (ROUND_CONSTANTS[t] as number) + word(t)) | 0;
-      const big0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
-      const second = (big0 + ((a & b) ^ (a & c) ^ (b & c))) | 0;
-      [h, g, f, e, d, c, b, a] = [g, f, e, (d + first) | 0, c, b, a, (first + second) | 0];
-    }
-    [a, b, c, d, e, f, g, h].forEach((value, at) => {
-      state[at] = (state[at] as number) + value;
-    });
+    compress(state, words);
   }
   return Array.from(state, (value) => value.toString(16).padStart(8, '0')).join('');
 };

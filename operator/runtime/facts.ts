@@ -9,7 +9,7 @@ import { errorChain } from '#base/errors.ts';
 import type { Logger } from '#base/log.ts';
 import type { Instruments } from '#base/metrics.ts';
 import type { FACTS_METRICS } from '#schema/metrics.ts';
-import type { FactsFrame, ProjectFact, SessionFact } from '#schema/wire/sync.ts';
+import { type FactsFrame, type ProjectFact, REGISTRY_UID, type RegistryFact, type SessionFact } from '#schema/wire/sync.ts';
 import type { ControlPlane } from './control-plane.ts';
 
 /** Without a frame for so long the control plane is down. Units: milliseconds. Source: 10-kubernetes §6. */
@@ -27,7 +27,7 @@ export type FactsPorts = Readonly<{
   metrics: Instruments<typeof FACTS_METRICS>;
 }>;
 
-type Fact = ProjectFact | SessionFact;
+type Fact = ProjectFact | SessionFact | RegistryFact;
 
 /** Called with the uid of an object whose fact changed, or undefined when the control plane came or went. */
 export type FactsListener = (uid: string | undefined) => void;
@@ -67,6 +67,12 @@ export class Facts {
   session(uid: string): SessionFact | undefined {
     const fact = this.#facts.get(uid);
     return fact?.kind === 'session' ? fact : undefined;
+  }
+
+  /** The names of the provider registry; undefined until the control plane told them. */
+  get registry(): RegistryFact | undefined {
+    const fact = this.#facts.get(REGISTRY_UID);
+    return fact?.kind === 'registry' ? fact : undefined;
   }
 
   /** Calls back after every change. */

@@ -2,6 +2,7 @@
 // Checks in order, the first that fails gives reason and message. Must not know pods. Source: 10-kubernetes §3, §4.
 import { type ConditionNote, findCondition } from '#kube/conditions.ts';
 import type { Project } from '#schema/resources/project.ts';
+import { checkModelName } from '#schema/rules/check-model.ts';
 import type { ProjectFact } from '#schema/wire/sync.ts';
 import { templateName, templateOf } from './choose-start.ts';
 import { effectiveAgent, effectiveModel, type Manifest } from './effective.ts';
@@ -49,11 +50,8 @@ const projectProblem = (project: Project): string | undefined => {
 const modelProblem = (o: ObservedSession, project: Project, fact: ProjectFact, agent: string): string | undefined => {
   const model = effectiveModel(o.session, project, fact, agent);
   if (model === undefined) return undefined;
-  const invalid = fact.models.invalid.find(({ name }) => name === model.value);
-  if (invalid !== undefined) {
-    const nearest = invalid.suggestion === null ? '' : `; did you mean ${invalid.suggestion}?`;
-    return `model ${model.value}, named by ${model.layer}: ${invalid.code}${nearest}`;
-  }
+  const verdict = checkModelName(model.value, o.registry?.providers ?? []);
+  if (!verdict.valid) return `model ${model.value}, named by ${model.layer}: ${verdict.code}: ${verdict.message}`;
   const allowed = project.spec.models?.allowed;
   if (allowed === undefined || isAllowedModel(model.value, allowed)) return undefined;
   return `model ${model.value}, named by ${model.layer}: NotAllowed; spec.models.allowed of the Project lists ${names(allowed)}`;
@@ -86,7 +84,7 @@ const withManifest = (
   if (agent === undefined || !agents.includes(agent.value)) {
     return refused('AgentUnknown', `the manifest has no agent ${agent?.value ?? ''}; it has ${names(agents)}`);
   }
-  if (fact.models.reason === 'RegistryUnavailable') {
+  if (fact.models.reason === 'RegistryUnavailable' || o.registry === undefined) {
     return acceptedBefore(o)?.status === 'True'
       ? undefined
       : note('Unknown', 'RegistryUnavailable', 'the provider registry could not be read');

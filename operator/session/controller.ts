@@ -185,6 +185,10 @@ export const makeSessionController = (
         factWakes.add([...caches.sessions.cache.entries()].map((entry) => entry.key));
         return;
       }
+      if (uid === REGISTRY_UID) {
+        projectWakes.add([...caches.sessions.cache.entries()].map((entry) => entry.key));
+        return;
+      }
       const session = caches.sessions.cache.byUid(uid);
       if (session !== undefined) return add(session.key, 'person');
       const project = caches.projects.cache.byUid(uid);

@@ -24,7 +24,7 @@ export type SessionCaches = Caches<ObservedPod, ObservedNetworkPolicy, ObservedV
 export type ObservePorts = Readonly<{
   client: KubeClient;
   caches: SessionCaches;
-  facts: Pick<Facts, 'project' | 'session' | 'controlPlane'>;
+  facts: Pick<Facts, 'project' | 'session' | 'registry' | 'controlPlane'>;
   ownWrites: OwnWrites;
   serviceAccounts: ServiceAccounts;
   slots: StartSlots;
@@ -136,6 +136,7 @@ export const makeSessionObserve = (ports: ObservePorts) => {
       project,
       projectFact: project === undefined ? undefined : facts.project(project.metadata.uid),
       fact: facts.session(uid),
+      registry: facts.registry,
       controlPlane: facts.controlPlane,
       networkPolicy: policy?.value?.seen,
       volume: volume?.value?.seen,

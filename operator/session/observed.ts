@@ -4,7 +4,7 @@ import type { Installation } from '#schema/installation.ts';
 import type { Project } from '#schema/resources/project.ts';
 import type { HarnessReason } from '#schema/resources/sandbox-fields.ts';
 import type { Session } from '#schema/resources/session.ts';
-import type { ProjectFact, SessionFact } from '#schema/wire/sync.ts';
+import type { ProjectFact, RegistryFact, SessionFact } from '#schema/wire/sync.ts';
 import type { ControlPlane } from '../runtime/control-plane.ts';
 
 /** A status of the API conventions: True, False or Unknown, with reason and message. */
@@ -83,6 +83,8 @@ export type ObservedSession = Readonly<{
   projectFact: ProjectFact | undefined;
   /** As it came: a plan ignores one of another pod. */
   fact: SessionFact | undefined;
+  /** The names of the provider registry; undefined until the control plane told them. */
+  registry: RegistryFact | undefined;
   controlPlane: ControlPlane;
   networkPolicy: ObservedNetworkPolicy | undefined;
   volume: ObservedVolume | undefined;
