@@ -8,21 +8,20 @@ CREATE OR REPLACE FUNCTION public.append_continuations(uids text[], generations 
 AS $function$
 declare
   heads bigint[] := array_fill(0::bigint, array[cardinality(generations)]);
-  head bigint;
   log record;
   told text := '';
 begin
-  for log in select * from unnest(uids, generations, first_ns, last_ns) with ordinality as c(uid, generation, first_n, last_n, place) loop
-    update sessions set head_seq = head_seq + (log.last_n - log.first_n + 1), acknowledged_n = log.last_n
-      where uid = log.uid and generation = log.generation and acknowledged_n = log.first_n - 1 and closed_at is null
-      returning head_seq into head;
-    if found then
-      heads[log.place] := head;
-      told := told || ' ' || log.uid || ':' || head;
-      if length(told) > 7000 then
-        perform pg_notify('beeuni_events', ltrim(told));
-        told := '';
-      end if;
+  for log in
+    update sessions s set head_seq = s.head_seq + (c.last_n - c.first_n + 1), acknowledged_n = c.last_n
+      from unnest(uids, generations, first_ns, last_ns) with ordinality as c(uid, generation, first_n, last_n, place)
+      where s.uid = c.uid and s.generation = c.generation and s.acknowledged_n = c.first_n - 1 and s.closed_at is null
+      returning s.uid, s.head_seq, c.place
+  loop
+    heads[log.place] := log.head_seq;
+    told := told || ' ' || log.uid || ':' || log.head_seq;
+    if length(told) > 7000 then
+      perform pg_notify('beeuni_events', ltrim(told));
+      told := '';
     end if;
   end loop;
   if told <> '' then
@@ -108,7 +107,7 @@ create table facts (
   version bigint not null,
   body jsonb,
   changed_at timestamp with time zone not null default now(),
-  constraint facts_kind_check CHECK ((kind = ANY (ARRAY['project'::text, 'session'::text, 'gone'::text]))),
+  constraint facts_kind_check CHECK ((kind = ANY (ARRAY['project'::text, 'session'::text, 'registry'::text, 'gone'::text]))),
   constraint facts_pkey PRIMARY KEY (uid)
 );
 

@@ -29,7 +29,7 @@ create table event_blobs (
 -- Appends what continues its log exactly, in one round trip: moves the counters of each session, places its events
 -- behind the old head, tells every replica with few notifications. Gives back the new heads in the
 -- order of the sessions; 0 for one of another generation, a closed one, a gap or a resend, which stays untouched.
--- A loop and not a join: planned once, every lookup is by key, and locks are taken in the order of the caller.
+-- Sessions come in the order of their uids, so that two appends cannot wait for each other.
 create function append_continuations(
   uids text[], generations integer[], first_ns integer[], last_ns integer[],
   places integer[], session_uids text[], ns integer[], ids text[], types text[], thread_ids text[], turn_ids text[],
@@ -37,21 +37,20 @@ create function append_continuations(
 ) returns bigint[] language plpgsql as $$
 declare
   heads bigint[] := array_fill(0::bigint, array[cardinality(generations)]);
-  head bigint;
   log record;
   told text := '';
 begin
-  for log in select * from unnest(uids, generations, first_ns, last_ns) with ordinality as c(uid, generation, first_n, last_n, place) loop
-    update sessions set head_seq = head_seq + (log.last_n - log.first_n + 1), acknowledged_n = log.last_n
-      where uid = log.uid and generation = log.generation and acknowledged_n = log.first_n - 1 and closed_at is null
-      returning head_seq into head;
-    if found then
-      heads[log.place] := head;
-      told := told || ' ' || log.uid || ':' || head;
-      if length(told) > 7000 then
-        perform pg_notify('beeuni_events', ltrim(told));
-        told := '';
-      end if;
+  for log in
+    update sessions s set head_seq = s.head_seq + (c.last_n - c.first_n + 1), acknowledged_n = c.last_n
+      from unnest(uids, generations, first_ns, last_ns) with ordinality as c(uid, generation, first_n, last_n, place)
+      where s.uid = c.uid and s.generation = c.generation and s.acknowledged_n = c.first_n - 1 and s.closed_at is null
+      returning s.uid, s.head_seq, c.place
+  loop
+    heads[log.place] := log.head_seq;
+    told := told || ' ' || log.uid || ':' || log.head_seq;
+    if length(told) > 7000 then
+      perform pg_notify('beeuni_events', ltrim(told));
+      told := '';
     end if;
   end loop;
   if told <> '' then
