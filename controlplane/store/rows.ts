@@ -102,7 +102,7 @@ export const ROWS = {
   }),
   facts: z.object({
     uid: text,
-    kind: z.enum(['project', 'session', 'gone']),
+    kind: z.enum(['project', 'session', 'registry', 'gone']),
     version: whole,
     body: json.nullable(),
     changed_at: time,
