@@ -43,6 +43,8 @@ export type ProviderStore = Readonly<{
   ) => Promise<StoredProvider | undefined>;
   /** False when there was none. */
   remove: (id: string) => Promise<boolean>;
+  /** Tells operators the names of the registry again. */
+  announce: () => Promise<void>;
   generation: () => Promise<number>;
   /** All providers with the generation that they belong to, read together. */
   registry: () => Promise<Registry>;

@@ -1,15 +1,15 @@
 // The fact of a session, from its rows. Pure. Must not know how rows are read or facts sent. Source: 10-kubernetes §6.
 import type { TurnOutcome } from '#schema/events/envelope.ts';
 import type { HealthDocument } from '#schema/wire/health.ts';
-import type { FactsFrame, ProjectFact, SessionFact } from '#schema/wire/sync.ts';
+import type { FactsFrame, ProjectFact, RegistryFact, SessionFact } from '#schema/wire/sync.ts';
 import { specMessageId } from './prompts.ts';
 
 /** One fact with everything that a session's fact is made from. Times in RFC 3339. */
 export type FactRow = Readonly<{
   uid: string;
-  kind: 'project' | 'session' | 'gone';
+  kind: 'project' | 'session' | 'registry' | 'gone';
   version: number;
-  body: ProjectFact | null;
+  body: ProjectFact | RegistryFact | null;
   exists: boolean;
   pod_uid: string | null;
   generation: number | null;
@@ -99,7 +99,7 @@ const lastTurnOf = (row: FactRow): SessionFact['lastTurn'] => {
 
 /** The fact that a row stands for; a session without a row is gone. */
 export const factOf = (row: FactRow): Fact => {
-  if (row.kind === 'project' && row.body !== null) return row.body;
+  if (row.body !== null && (row.kind === 'project' || row.kind === 'registry')) return row.body;
   if (row.kind !== 'session' || !row.exists) return { kind: 'gone', uid: row.uid };
   return {
     kind: 'session',

@@ -1,7 +1,7 @@
 // Statements on facts: what the operator must hear about, in the order of its changes.
 // Must not know what a fact says; the body of a project's fact comes from whoever raises it.
 
-import type { ProjectFact } from '#schema/wire/sync.ts';
+import type { ProjectFact, RegistryFact } from '#schema/wire/sync.ts';
 import type { FactRow } from '../app/session-fact.ts';
 import type { Query, Statement } from './statement.ts';
 
@@ -14,7 +14,10 @@ const VERSION_LOCK_KEY = 7_271_838_403;
 
 /** One change. A session's fact has no body: it is joined when it is read. */
 export type FactChange = Readonly<
-  { kind: 'project'; uid: string; body: ProjectFact } | { kind: 'session'; uid: string } | { kind: 'gone'; uid: string }
+  | { kind: 'project'; uid: string; body: ProjectFact }
+  | { kind: 'registry'; uid: string; body: RegistryFact }
+  | { kind: 'session'; uid: string }
+  | { kind: 'gone'; uid: string }
 >;
 
 const raiseStatement = (changes: readonly FactChange[]): Statement => ({
@@ -32,7 +35,7 @@ const raiseStatement = (changes: readonly FactChange[]): Statement => ({
     VERSION_LOCK_KEY,
     changes.map((change) => change.uid),
     changes.map((change) => change.kind),
-    changes.map((change) => (change.kind === 'project' ? JSON.stringify(change.body) : null)),
+    changes.map((change) => ('body' in change ? JSON.stringify(change.body) : null)),
     FACTS_CHANNEL,
   ],
 });

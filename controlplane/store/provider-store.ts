@@ -1,6 +1,9 @@
 // The table of providers as the app's port: each change and the registry's generation in one transaction.
 // Must not know the rules of the registry.
+
+import { REGISTRY_UID } from '#schema/wire/sync.ts';
 import type { ProviderStore, RegisteredProvider, StoredProvider } from '../app/provider-ports.ts';
+import { raiseFact } from './facts.ts';
 import {
   allProviders,
   deleteProvider,
@@ -31,12 +34,28 @@ export const registeredOf = (stored: StoredProvider): RegisteredProvider => ({
   generation: stored.generation,
 });
 
+/** Tells operators the names of the registry; the last thing of a transaction. */
+const raiseRegistry = async (query: Query): Promise<void> => {
+  const generation = (await firstRow(query, registryGeneration()))?.generation ?? 0;
+  const providers = (await query(allProviders())).map(({ id, definition }) => ({
+    id,
+    enabled: definition.enabled,
+    models: definition.models.map(({ id: model, enabled }) => ({ id: model, enabled })),
+  }));
+  await raiseFact(query, {
+    kind: 'registry',
+    uid: REGISTRY_UID,
+    body: { kind: 'registry', uid: REGISTRY_UID, generation, providers },
+  });
+};
+
 /** The store over a database. */
 export const makeProviderStore = (database: Database): ProviderStore => {
   const change = (statement: Statement<ProviderRow>): Promise<StoredProvider | undefined> =>
     database.withTransaction(async (query: Query) => {
       await query(raiseRegistryGeneration());
       const row = await firstRow(query, statement);
+      await raiseRegistry(query);
       return row === undefined ? undefined : storedOf(row);
     });
   const generationOf = async (query: Query): Promise<number> =>
@@ -52,8 +71,11 @@ export const makeProviderStore = (database: Database): ProviderStore => {
     remove: (id) =>
       database.withTransaction(async (query) => {
         await query(raiseRegistryGeneration());
-        return (await firstRow(query, deleteProvider(id))) !== undefined;
+        const isRemoved = (await firstRow(query, deleteProvider(id))) !== undefined;
+        await raiseRegistry(query);
+        return isRemoved;
       }),
+    announce: () => database.withTransaction(raiseRegistry),
     generation: () => generationOf(database.query),
     registry: () =>
       database.withTransaction(async (query) => {

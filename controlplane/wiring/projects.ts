@@ -303,6 +303,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
       makeRounds(wiring, 'registry', REGISTRY_ROUND_MS, async () => {
         const generation = await providerStore.generation();
         if (generation === checkedGeneration) return;
+        await providerStore.announce();
         await sync.checkModels();
         checkedGeneration = generation;
       }),

@@ -9,7 +9,13 @@ import { errorChain } from '#base/errors.ts';
 import type { Logger } from '#base/log.ts';
 import type { Instruments } from '#base/metrics.ts';
 import type { FACTS_METRICS } from '#schema/metrics.ts';
-import { type FactsFrame, type ProjectFact, REGISTRY_UID, type RegistryFact, type SessionFact } from '#schema/wire/sync.ts';
+import {
+  type FactsFrame,
+  type ProjectFact,
+  REGISTRY_UID,
+  type RegistryFact,
+  type SessionFact,
+} from '#schema/wire/sync.ts';
 import type { ControlPlane } from './control-plane.ts';
 
 /** Without a frame for so long the control plane is down. Units: milliseconds. Source: 10-kubernetes §6. */

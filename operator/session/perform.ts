@@ -9,8 +9,8 @@ import { FINALIZERS, LABELS } from '#kube/names.ts';
 import type { OwnWrites } from '#kube/own-writes.ts';
 import { isOwnedBy } from '#kube/owner.ts';
 import {
-  keyOf,
   type KubeObject,
+  keyOf,
   NETWORK_POLICIES,
   PERSISTENT_VOLUME_CLAIMS,
   PODS,

@@ -9,7 +9,6 @@ import {
   aNewPod,
   aPod,
   aProject,
-  aProjectFact,
   aSession,
   aSessionFact,
   at,
@@ -80,18 +79,8 @@ controllerSuite<ObservedSession>({
     'refused, no project': () => observed({ project: undefined, projectFact: undefined }),
     'refused, project not synced': () => observed({ projectFact: undefined }),
     'refused, unknown agent': () => observed({ session: aSession({ agent: 'painter' }) }),
-    'refused, unknown model': () =>
-      observed({
-        session: aSession({ model: 'acme/coder-lrage' }),
-        projectFact: aProjectFact({
-          models: {
-            ...aProjectFact().models,
-            invalid: [
-              { name: 'acme/coder-lrage', code: 'UnknownModel', usedBy: 'x', suggestion: 'acme/coder-large' },
-            ],
-          },
-        }),
-      }),
+    'refused, unknown model': () => observed({ session: aSession({ model: 'acme/coder-lrage' }) }),
+    'registry not read yet': () => observed({ registry: undefined }),
     'refused, resources above the ceiling': () =>
       observed({
         session: aSession({ sandbox: { resources: { limits: { memory: '16Gi' } } } }),
@@ -99,20 +88,27 @@ controllerSuite<ObservedSession>({
       }),
     'refused, too many sessions': () => observed({ unfinishedBefore: 100 }),
     'started, pod not scheduled': () => ({ ...running(), pods: [aNewPod(2)] }),
-    'running': () => running(),
+    running: () => running(),
     'running, control plane down': () =>
       running({}, { controlPlane: { state: 'down', lastContactMs: NOON_MS - 40_000 } }),
     'running, daemon silent': () => {
       const o = running();
       const { fact } = o;
-      return { ...o, fact: fact && { ...fact, health: aHealth({ ...fact.health, state: 'Silent', lastAnswerAt: at(-31) }) } };
+      return {
+        ...o,
+        fact: fact && { ...fact, health: aHealth({ ...fact.health, state: 'Silent', lastAnswerAt: at(-31) }) },
+      };
     },
     'running, operator just started': () =>
-      running({}, {
-        controlPlane: { state: 'connecting', lastContactMs: undefined },
-        fact: undefined,
-        projectFact: undefined,
-      }),
+      running(
+        {},
+        {
+          controlPlane: { state: 'connecting', lastContactMs: undefined },
+          fact: undefined,
+          registry: undefined,
+          projectFact: undefined,
+        },
+      ),
     'running, project outdated it': () => running({}, { project: aProject({ sandbox: { image: 'other:2' } }) }),
     'running, node does not answer': () => withPod(running(), { ready: sign('', '', 'False') }),
     'pod lost without a sign': () => ({ ...running(), pods: [] }),
@@ -128,9 +124,9 @@ controllerSuite<ObservedSession>({
         phase: 'Failed',
         container: {
           state: 'terminated',
-          exitCode: 3,
+          exitCode: 4,
           reason: 'Error',
-          message: 'HarnessBoot: harness_not_available: this image has no adapter for pi',
+          message: 'harness_not_available: this image has no adapter for pi',
         },
       }),
     'fifth failure': () =>
@@ -172,11 +168,13 @@ controllerSuite<ObservedSession>({
     },
     'suspend, control plane down': () =>
       withStatus(
-        withSpec(running({}, { controlPlane: { state: 'down', lastContactMs: NOON_MS } }), { operatingMode: 'Suspended' }),
+        withSpec(running({}, { controlPlane: { state: 'down', lastContactMs: NOON_MS } }), {
+          operatingMode: 'Suspended',
+        }),
         { phase: 'Stopping' },
       ),
-    'suspended': () => suspended(),
-    'resumed': () => ({ ...withSpec(suspended(), { operatingMode: 'Running' }), slot: { state: 'granted' } }),
+    suspended: () => suspended(),
+    resumed: () => ({ ...withSpec(suspended(), { operatingMode: 'Running' }), slot: { state: 'granted' } }),
     'restart asked': () => withSpec(running(), { restartToken: 'now' }),
     'project suspended': () => running({}, { project: aProject({ operatingMode: 'Suspended' }) }),
     'task succeeded': () => {
@@ -185,10 +183,12 @@ controllerSuite<ObservedSession>({
     },
     'task failed': () => {
       const o = running({ mode: 'Task', prompt: 'do it' });
-      return { ...o, fact: o.fact && { ...o.fact, specPromptFinal: { outcome: 'Failed', message: 'the model refused' } } };
+      return {
+        ...o,
+        fact: o.fact && { ...o.fact, specPromptFinal: { outcome: 'Failed', message: 'the model refused' } },
+      };
     },
-    'lifetime over': () =>
-      withSpec(running(), { lifecycle: { maxLifetimeSeconds: 60 } }),
+    'lifetime over': () => withSpec(running(), { lifecycle: { maxLifetimeSeconds: 60 } }),
     'deleting, with its pod': () => deleting(running()),
     'deleting, pod gone': () => deleting({ ...running(), pods: [] }),
     'deleting, volume retained': () => {
@@ -321,10 +321,22 @@ test('§5 a normal start costs six writes, a suspend three, a resume three, a de
     world.settle();
     return world.counts.writes.length + world.counts.statusWrites - before;
   };
-  assert.equal(cost(() => {}), 6);
-  assert.equal(cost(() => world.edit({ operatingMode: 'Suspended' })), 3);
-  assert.equal(cost(() => world.edit({ operatingMode: 'Running' })), 3);
-  assert.equal(cost(() => world.delete()), 3);
+  assert.equal(
+    cost(() => {}),
+    6,
+  );
+  assert.equal(
+    cost(() => world.edit({ operatingMode: 'Suspended' })),
+    3,
+  );
+  assert.equal(
+    cost(() => world.edit({ operatingMode: 'Running' })),
+    3,
+  );
+  assert.equal(
+    cost(() => world.delete()),
+    3,
+  );
 });
 
 test('K14 the message about a silent daemon names a time, so that it does not change while the daemon is silent', () => {
@@ -367,7 +379,8 @@ test('K20 a TTL deletes only after two readings a minute apart, so that a clock 
   world.fact = world.fact && { ...world.fact, specPromptFinal: { outcome: 'Succeeded', message: null } };
   world.settle();
   const o = world.observe() ?? assert.fail('the Session is gone');
-  const kinds = (changes: Partial<ObservedSession>) => planSession({ ...o, ...changes }).actions.map(({ kind }) => kind);
+  const kinds = (changes: Partial<ObservedSession>) =>
+    planSession({ ...o, ...changes }).actions.map(({ kind }) => kind);
   assert.deepEqual(kinds({ now: NOON_MS + 99_000 }), []);
   assert.deepEqual(kinds({ now: NOON_MS + 100_000 }), ['noteDue'], 'exactly at the boundary it is over');
   assert.deepEqual(kinds({ now: NOON_MS + 100_000, dueForDeletionMs: 59_999 }), []);
@@ -399,7 +412,10 @@ test('a Session that is blocked after five failures starts again by a wake after
   const o = withStatus({ ...running(), pods: [] }, { failure, pod: { attempt: 5 }, phase: 'Failed' });
   assert.equal(planSession({ ...o, fact: aSessionFact(null) }).status?.phase, 'Failed');
   const woken = planSession({ ...o, fact: aSessionFact(null, { wanted: true }) });
-  assert.deepEqual(woken.actions.map(({ kind }) => kind), ['requestSlot']);
+  assert.deepEqual(
+    woken.actions.map(({ kind }) => kind),
+    ['requestSlot'],
+  );
   const early = withStatus(o, { failure: { ...failure, nextRetryTime: at(100) } });
   assert.equal(planSession({ ...early, fact: aSessionFact(null, { wanted: true }) }).status?.phase, 'Failed');
 });

@@ -36,8 +36,12 @@ const DISRUPTIONS: Readonly<Record<string, FailureCategory>> = {
   DeletionByPodGC: 'NodeLost',
 };
 
-/** What the daemon may begin its last word with; the rest is the sentence. */
-const LAST_WORDS: readonly FailureCategory[] = ['CloneFailed', 'HarnessBoot', 'ConfigProof', 'StorageLimit'];
+/** Causes that the daemon begins its last word with, as in `harness_not_available: …`; others are DaemonExit. */
+const LAST_WORDS: Readonly<Record<string, FailureCategory>> = {
+  harness_not_available: 'HarnessBoot',
+  harness_mismatch: 'HarnessBoot',
+  data_mount: 'VolumeAttach',
+};
 
 /** True while a scheduling gate holds the pod: the start deadline stands still. */
 export const isGated = (pod: ObservedPod): boolean =>
@@ -87,8 +91,8 @@ const endOfContainer = (pod: ObservedPod): FailureSign | undefined => {
   if (pod.container?.state !== 'terminated') return undefined;
   const { exitCode, reason, message } = pod.container;
   const word = message.trim();
-  const named = LAST_WORDS.find((category) => word.startsWith(`${category}:`));
-  if (named !== undefined) return { category: named, message: word.slice(named.length + 1).trim() };
+  const named = LAST_WORDS[/^([a-z_]+): /.exec(word)?.[1] ?? ''];
+  if (named !== undefined) return { category: named, message: word };
   // The reason is sticky and hits single tools too: only the kernel's own signal counts.
   if (reason === 'OOMKilled' && exitCode === 137) {
     return { category: 'OOMKilled', message: 'the sandbox used more memory than its limit' };

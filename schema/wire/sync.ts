@@ -195,6 +195,23 @@ export const sessionFact = z.object({
   budgetReached: z.boolean(),
 });
 
+/** Uid of the one fact about the provider registry. */
+export const REGISTRY_UID = 'registry';
+
+/** The names of the registry, so that the operator judges a Session's model by the rule that everybody uses. */
+export const registryFact = z.object({
+  kind: z.literal('registry'),
+  uid: z.literal(REGISTRY_UID),
+  generation: z.int().min(0),
+  providers: z.array(
+    z.object({
+      id: z.string().max(64),
+      enabled: z.boolean(),
+      models: z.array(z.object({ id: z.string().max(192), enabled: z.boolean() })),
+    }),
+  ),
+});
+
 /** An object of this uid has no facts any more. */
 export const goneFact = z.object({ kind: z.literal('gone'), uid });
 
@@ -204,7 +221,7 @@ export const factsFrame = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('fact'),
     cursor: z.string(),
-    fact: z.discriminatedUnion('kind', [projectFact, sessionFact, goneFact]),
+    fact: z.discriminatedUnion('kind', [projectFact, sessionFact, registryFact, goneFact]),
   }),
   z.object({ type: z.literal('snapshot-end'), cursor: z.string() }),
   z.object({ type: z.literal('heartbeat'), at: z.iso.datetime() }),
@@ -316,6 +333,8 @@ export type SyncRequest = z.output<typeof syncRequest>;
 export type ProjectFact = z.output<typeof projectFact>;
 /** See sessionFact. */
 export type SessionFact = z.output<typeof sessionFact>;
+/** See registryFact. */
+export type RegistryFact = z.output<typeof registryFact>;
 /** See factsFrame. */
 export type FactsFrame = z.output<typeof factsFrame>;
 /** See fileProblem. */

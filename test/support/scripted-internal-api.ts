@@ -1,11 +1,12 @@
 // The control plane's internal API over real HTTP, with answers that a test sets: routes and shapes are those of schema/wire.
 // It keeps facts and streams them as the control plane does; it has no database and decides nothing.
-import { answer, mount, mountNdjson } from '#base/http/mount.ts';
-import { listen } from '#base/http/listen.ts';
-import { createHttpServer } from '#base/http/server.ts';
+
 import { ConflictError, UnavailableError } from '#base/errors.ts';
-import type { Logger } from '#base/log.ts';
+import { listen } from '#base/http/listen.ts';
+import { answer, mount, mountNdjson } from '#base/http/mount.ts';
 import type { NdjsonWriter } from '#base/http/ndjson.ts';
+import { createHttpServer } from '#base/http/server.ts';
+import type { Logger } from '#base/log.ts';
 import {
   closeProjectRoute,
   closeSessionRoute,
@@ -13,12 +14,17 @@ import {
   factsRoute,
   type ProjectFact,
   podGoneRoute,
+  REGISTRY_UID,
+  type RegistryFact,
   type SessionFact,
   type SyncRequest,
   secretChangedRoute,
   stopSessionRoute,
   syncProjectRoute,
 } from '#schema/wire/sync.ts';
+import { aRegistryFact } from './session-fixtures.ts';
+
+type AnyFact = ProjectFact | SessionFact | RegistryFact;
 
 /** One call that was answered. */
 export type InternalCall = Readonly<{ operation: string; uid: string; body: unknown }>;
@@ -29,8 +35,8 @@ export type ScriptedInternalApi = Readonly<{
   calls: readonly InternalCall[];
   callsOf: (operation: string) => readonly InternalCall[];
   /** Makes a fact true and tells every open stream. */
-  raise: (fact: ProjectFact | SessionFact) => void;
-  fact: (uid: string) => ProjectFact | SessionFact | undefined;
+  raise: (fact: AnyFact) => void;
+  fact: (uid: string) => AnyFact | undefined;
   /** What the sync call answers and becomes the Project's fact. */
   onSync: (make: (request: SyncRequest) => ProjectFact) => void;
   /** What a stop answers from now on: `not_idle` is a refusal. */
@@ -46,7 +52,7 @@ const HEARTBEAT_MS = 1_000;
 /** Starts the server on a free port of loopback. */
 export const startScriptedInternalApi = async (log: Logger): Promise<ScriptedInternalApi> => {
   const server = createHttpServer({ listener: 'internal', log });
-  const facts = new Map<string, ProjectFact | SessionFact>();
+  const facts = new Map<string, ProjectFact | SessionFact | RegistryFact>([[REGISTRY_UID, aRegistryFact()]]);
   const calls: InternalCall[] = [];
   const streams = new Map<NdjsonWriter<FactsFrame>, () => void>();
   let version = 0;
@@ -64,7 +70,7 @@ export const startScriptedInternalApi = async (log: Logger): Promise<ScriptedInt
   const tell = (frame: FactsFrame): void => {
     for (const writer of streams.keys()) writer.send(frame);
   };
-  const raise = (fact: ProjectFact | SessionFact): void => {
+  const raise = (fact: AnyFact): void => {
     version += 1;
     facts.set(fact.uid, fact);
     tell({ type: 'fact', cursor: cursor(), fact });

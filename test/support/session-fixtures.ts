@@ -7,7 +7,7 @@ import { readPod } from '#operator/session/read-pod.ts';
 import { type Installation, type InstallationInput, InstallationSchema } from '#schema/installation.ts';
 import { type Project, ProjectKind, type ProjectSpecInput, type ProjectStatus } from '#schema/resources/project.ts';
 import { type Session, SessionKind, type SessionSpecInput, type SessionStatus } from '#schema/resources/session.ts';
-import type { ProjectFact, SessionFact } from '#schema/wire/sync.ts';
+import { type ProjectFact, REGISTRY_UID, type RegistryFact, type SessionFact } from '#schema/wire/sync.ts';
 
 /** The time that fixtures call now: 2026-11-30T12:00:00Z. Units: milliseconds. */
 export const NOON_MS = Date.UTC(2026, 10, 30, 12, 0, 0);
@@ -226,6 +226,14 @@ export const aNewPod = (attempt = 1, changes: Partial<ObservedPod> = {}): Observ
     ...changes,
   });
 
+/** The names of a registry with one usable model. */
+export const aRegistryFact = (): RegistryFact => ({
+  kind: 'registry',
+  uid: REGISTRY_UID,
+  generation: 3,
+  providers: [{ id: 'acme', enabled: true, models: [{ id: 'coder-large', enabled: true }] }],
+});
+
 /** What is observed of a Session that nobody has looked at yet. */
 export const observed = (changes: Partial<ObservedSession> = {}): ObservedSession => ({
   now: NOON_MS,
@@ -233,6 +241,7 @@ export const observed = (changes: Partial<ObservedSession> = {}): ObservedSessio
   project: aProject(),
   projectFact: aProjectFact(),
   fact: undefined,
+  registry: aRegistryFact(),
   controlPlane: { state: 'available', lastContactMs: NOON_MS - 1_000 },
   networkPolicy: undefined,
   volume: undefined,

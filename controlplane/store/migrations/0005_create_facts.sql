@@ -5,7 +5,7 @@
 create sequence fact_versions;
 create table facts (
   uid text primary key,
-  kind text not null check (kind in ('project', 'session', 'gone')),
+  kind text not null check (kind in ('project', 'session', 'registry', 'gone')),
   version bigint not null,
   body jsonb,
   changed_at timestamptz not null default now()
