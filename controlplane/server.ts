@@ -49,7 +49,10 @@ export type PublicHandlers = ProjectHandlers &
   PromptHandlers &
   ProviderHandlers &
   ModelHandlers &
-  Readonly<{ streamEvents: SseHandler<typeof promptRoutes.streamEventsRoute> }>;
+  Readonly<{
+    streamEvents: SseHandler<typeof promptRoutes.streamEventsRoute>;
+    getEvent: Handler<typeof promptRoutes.getEventRoute>;
+  }>;
 
 /** What every server is built from. */
 export type ServerBasics = Readonly<{ log: Logger; clock: Clock; observe: (record: RequestRecord) => void }>;
@@ -90,6 +93,7 @@ const mountPublic = (server: HttpServer, handlers: PublicHandlers, guard: Guard)
   mount(server, promptRoutes.deletePromptRoute, handlers.deletePrompt, guard);
   mount(server, promptRoutes.abortRoute, handlers.abortSessionTurn, guard);
   mountSse(server, promptRoutes.streamEventsRoute, handlers.streamEvents, guard);
+  mount(server, promptRoutes.getEventRoute, handlers.getEvent, guard);
   mount(server, workspaceRoutes.listProvidersRoute, handlers.listProviders, guard);
   mount(server, workspaceRoutes.createProviderRoute, handlers.createProvider, guard);
   mount(server, workspaceRoutes.getProviderRoute, handlers.getProvider, guard);

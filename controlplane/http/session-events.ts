@@ -1,9 +1,11 @@
-// Handler of the event stream of a session. Must not know how events are stored or shared.
+// Handlers of the event log of a session. Must not know how events are stored or shared.
 // Source: 20-control-plane §8.
+import { NotFoundError } from '#base/errors.ts';
+import type { StoredEvent } from '#schema/events/envelope.ts';
 import type { Session } from '#schema/resources/session.ts';
-import type { streamEventsRoute } from '#schema/rest/prompts.ts';
+import type { getEventRoute, streamEventsRoute } from '#schema/rest/prompts.ts';
 import { type Fetch, requireSession } from './find-objects.ts';
-import type { SseHandler } from './handler.ts';
+import type { Handler, SseHandler } from './handler.ts';
 
 /** Where frames go. */
 export type EventSink = Readonly<{
@@ -44,5 +46,23 @@ export const makeStreamEvents = (ports: SessionEventsPorts): SseHandler<typeof s
       hidden: query.hidden === 'true',
     };
     await ports.stream(request, writer);
+  };
+};
+
+/** What reading one event needs. */
+export type GetEventPorts = Readonly<{
+  fetchSession: Fetch<Session>;
+  /** The event with all its data; undefined when the log does not hold it. */
+  readEvent: (sessionUid: string, seq: number) => Promise<StoredEvent | undefined>;
+}>;
+
+/** Makes the handler. */
+export const makeGetEvent = (ports: GetEventPorts): Handler<typeof getEventRoute> => {
+  const found = requireSession(ports.fetchSession);
+  return async ({ params }) => {
+    const session = await found(params);
+    const event = await ports.readEvent(session.metadata.uid, params.seq);
+    if (event !== undefined) return { status: 200, body: event };
+    throw new NotFoundError('not_found', `the log of session ${params.name} holds no event ${params.seq}`);
   };
 };

@@ -11,7 +11,7 @@ import { mountGit } from '../http/git.ts';
 import { makeGuard } from '../http/guard.ts';
 import { makeProjectHandlers } from '../http/projects.ts';
 import { makePromptHandlers } from '../http/prompts.ts';
-import { makeStreamEvents } from '../http/session-events.ts';
+import { makeGetEvent, makeStreamEvents } from '../http/session-events.ts';
 import { makeSessionHandlers } from '../http/sessions.ts';
 import { limitStreams } from '../http/stream-limit.ts';
 import { makeIdentities } from '../kubernetes/identity.ts';
@@ -119,6 +119,7 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
       ...makePromptHandlers({ fetchSession, fetchProject, judgeModel, prompts: sessions.prompts }),
       ...projects.handlers,
       streamEvents,
+      getEvent: makeGetEvent({ fetchSession, readEvent: sessions.readEvent }),
     },
     sandbox: sessions.sandbox,
     internal: { ...sessions.internal, ...projects.internal },

@@ -1,6 +1,7 @@
 // Puts together all that serves sessions: claims, prompts, turns, events, health, facts and their ends.
 // Must not know HTTP servers or how the projects' side works.
 import { errorChain } from '#base/errors.ts';
+import type { StoredEvent } from '#schema/events/envelope.ts';
 import type { Session } from '#schema/resources/session.ts';
 import { GATEWAY_PATH } from '#schema/wire/gateway.ts';
 import { GIT_PATH } from '#schema/wire/git.ts';
@@ -41,6 +42,7 @@ import { cutLongLogs } from '../store/retention.ts';
 import { makeSessionEnds } from '../store/session-ends.ts';
 import { findCredential, findDaemon, listSessionUids } from '../store/sessions.ts';
 import { firstRow } from '../store/statement.ts';
+import { readWholeEvent } from '../store/whole-event.ts';
 import { type Background, type Basics, makeRounds } from './basics.ts';
 
 /** Port of daemons. Source: D12. */
@@ -60,6 +62,7 @@ export type SessionsSide = Readonly<{
   internal: InternalSessionHandlers;
   prompts: Prompts;
   fanOut: FanOut;
+  readEvent: (sessionUid: string, seq: number) => Promise<StoredEvent | undefined>;
   credentials: Credentials;
   deliver: Deliver;
   readHealth: (sessionUid: string) => Promise<HealthReport | undefined>;
@@ -208,6 +211,7 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
     internal: makeInternalSessionHandlers({ streamFacts, lifecycle }),
     prompts,
     fanOut,
+    readEvent: (uid, seq) => readWholeEvent(query, uid, seq),
     credentials,
     deliver,
     readHealth: health.read,

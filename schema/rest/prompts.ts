@@ -117,5 +117,20 @@ export const streamEventsRoute = defineRoute({
   responses: { 200: storedEvent },
 });
 
+/**
+ * `GET …/events/{seq}`: one event with all its data. Streams carry `{"blob": {"bytes", "sha256"}}` in place of data above
+ * 256 KiB; here it is whole. 404 `not_found` for an event that is pruned or not there yet.
+ */
+export const getEventRoute = defineRoute({
+  operationId: 'getEvent',
+  listener: 'public',
+  method: 'GET',
+  path: '/v1/namespaces/:namespace/sessions/:name/events/:seq',
+  summary: 'Read one event of a session',
+  auth: { kind: 'resource', resource: 'sessions', subresource: 'events', verb: 'get' },
+  params: objectParams.extend({ seq: z.coerce.number().int().min(1) }),
+  responses: { 200: storedEvent },
+});
+
 /** See promptView. */
 export type PromptView = z.output<typeof promptView>;

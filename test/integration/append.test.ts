@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
 import { ConflictError, InvalidError } from '#base/errors.ts';
+import { readWholeEvent } from '#controlplane/store/whole-event.ts';
 import { MAX_EVENT_BYTES } from '#schema/events/envelope.ts';
 import { freshDatabase, type TestDatabase } from '#test/support/postgres.ts';
 import { anEvent, aPrompt, aSessionKey, aTurnEnd, storedSessions } from '#test/support/stored-sessions.ts';
@@ -119,6 +120,9 @@ test('20-control-plane §8 an event above 256 KiB is kept apart and referred to'
     `select data from event_blobs where session_uid = 'large' and seq = 2`,
   );
   assert.deepEqual(JSON.parse(stored?.data ?? ''), data);
+  const whole = await readWholeEvent(database.pool.query, 'large', 2);
+  assert.deepEqual([whole?.seq, whole?.data], [2, data]);
+  assert.equal(await readWholeEvent(database.pool.query, 'large', 4), undefined);
 });
 
 test('D17 a turn has one terminal event: a second one is acknowledged and changes nothing', async () => {

@@ -1,0 +1,28 @@
+// One event with all its data, also when that is kept apart. Must not know streams.
+import type { StoredEvent } from '#schema/events/envelope.ts';
+import { readBlob, readEvents } from './events.ts';
+import { firstRow, type Query } from './statement.ts';
+
+/** The event at a place, or undefined when the log does not hold it. */
+export const readWholeEvent = async (
+  query: Query,
+  sessionUid: string,
+  seq: number,
+): Promise<StoredEvent | undefined> => {
+  const event = await firstRow(query, readEvents(sessionUid, seq - 1, 1));
+  if (event?.seq !== seq) return undefined;
+  const blob = await firstRow(query, readBlob(sessionUid, seq));
+  return {
+    id: event.id,
+    seq,
+    sessionUid,
+    runId: null,
+    threadId: event.thread_id,
+    turnId: event.turn_id,
+    type: event.type,
+    at: event.at,
+    hidden: event.hidden,
+    causedBy: event.caused_by,
+    data: JSON.parse(blob?.data ?? event.data) as Record<string, unknown>,
+  };
+};
