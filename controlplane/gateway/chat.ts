@@ -9,7 +9,7 @@ import { TURN_HEADER } from '#schema/wire/gateway.ts';
 import type { SandboxIdentity } from '../app/ports.ts';
 import type { RegisteredProvider } from '../app/provider-ports.ts';
 import { readBounded } from './body.ts';
-import { costMicroUsd, makeJsonMeter, makeSseMeter, type Meter, type Metered, tokensOf } from './meter.ts';
+import { costMicroUsd, type Meter, type Metered, makeJsonMeter, makeSseMeter, tokensOf } from './meter.ts';
 import { findModelSpan, withModel } from './model-span.ts';
 import type { GatewayOutcome, GatewayPorts } from './ports.ts';
 import { type CallWatch, watchCall } from './watch.ts';

@@ -19,7 +19,7 @@ import type { RepositoryProblem } from './failure.ts';
 import type { Mirrors, RepositoryTarget } from './mirror.ts';
 import { FLUSH, PktLineError, pktLine, readSection } from './pkt-line.ts';
 import { runPush } from './push.ts';
-import { parsePushRequest, type PushRule, refusalOf, reportLines } from './push-rule.ts';
+import { type PushRule, parsePushRequest, refusalOf, reportLines } from './push-rule.ts';
 import type { Git } from './run.ts';
 
 /** One call from a sandbox. */

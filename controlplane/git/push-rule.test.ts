@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { FLUSH, PktLineError, pktLine, readSection } from './pkt-line.ts';
-import { historyRefusal, parsePushRequest, type PushRule, refusalOf, reportLines } from './push-rule.ts';
+import { historyRefusal, type PushRule, parsePushRequest, refusalOf, reportLines } from './push-rule.ts';
 
 const A = 'a'.repeat(40);
 const B = 'b'.repeat(40);

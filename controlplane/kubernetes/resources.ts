@@ -7,7 +7,7 @@ import { apply, FIELD_MANAGERS, mergePatch } from '#kube/apply.ts';
 import type { CacheEntry } from '#kube/cache.ts';
 import type { KubeClient } from '#kube/client.ts';
 import { Informer, type InformerOptions } from '#kube/informer.ts';
-import { type KubeObject, keyOf, pathOf, PROJECTS, type ResourceType, SESSIONS } from '#kube/resource-types.ts';
+import { type KubeObject, keyOf, PROJECTS, pathOf, type ResourceType, SESSIONS } from '#kube/resource-types.ts';
 import type { KUBE_METRICS } from '#schema/metrics.ts';
 import { type Project, ProjectKind } from '#schema/resources/project.ts';
 import { type Session, SessionKind } from '#schema/resources/session.ts';

@@ -1,7 +1,8 @@
 // The table of projects as the app's port. A result and the fact about it are one transaction.
 // Must not know what a sync does.
-import type { ProjectConfig, ProjectKey, ProjectStore, StoredProject } from '../app/project-ports.ts';
+
 import type { ProjectFact, SyncRequest } from '#schema/wire/sync.ts';
+import type { ProjectConfig, ProjectKey, ProjectStore, StoredProject } from '../app/project-ports.ts';
 import { raiseFact } from './facts.ts';
 import { type Database, firstRow, type Statement } from './statement.ts';
 

@@ -36,7 +36,7 @@ import {
 import { makeRepositories } from '../git/repositories.ts';
 import { makeGit } from '../git/run.ts';
 import type { GatewayHandlers } from '../http/gateway.ts';
-import { makeModelHandlers, type ModelHandlers } from '../http/models.ts';
+import { type ModelHandlers, makeModelHandlers } from '../http/models.ts';
 import { makeProjectSyncHandlers, type ProjectSyncHandlers } from '../http/project-sync.ts';
 import { makeProviderHandlers, type ProviderHandlers } from '../http/providers.ts';
 import { makeSecrets } from '../kubernetes/secrets.ts';
