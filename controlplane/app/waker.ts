@@ -62,7 +62,8 @@ export const makeWaker = (clock: Clock): Waker => {
       for (const onWake of waiting.get(key) ?? []) onWake();
     },
     wakeAll: () => {
-      for (const set of [...waiting.values()]) for (const onWake of set) onWake();
+      // A wake removes entries while this goes on; a Map and a Set allow that.
+      for (const set of waiting.values()) for (const onWake of set) onWake();
     },
   };
 };

@@ -92,7 +92,9 @@ export class Tail {
   }
 
   #wake(): void {
-    for (const done of [...this.#waiting]) done();
+    const waiting = this.#waiting;
+    this.#waiting = new Set();
+    for (const done of waiting) done();
   }
 
   #keep(frames: readonly Frame[]): void {

@@ -148,7 +148,7 @@ after(async () => {
   await api?.stop();
 });
 
-const SAMPLES: Readonly<Record<string, string>> = { name: 'thing', id: 'thing', uid: 'some-uid' };
+const SAMPLES: Readonly<Record<string, string>> = { name: 'thing', id: 'thing', uid: 'some-uid', seq: '1' };
 const pathOf = (route: Route): string =>
   route.path.replace(/:([a-z]+)/gi, (_match, name: string) =>
     name === 'namespace' ? namespace : (SAMPLES[name] ?? 'x'),
