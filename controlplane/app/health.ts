@@ -1,6 +1,7 @@
 // Health reports: a change that matters becomes a row and a fact at once, all others only say "still there", and those
 // are written together every few seconds. Silence is found by one query over an index, never by asking each session.
 // Must not know SQL or HTTP. Source: D16, K14, 10-kubernetes §6.
+import { createHash } from 'node:crypto';
 import type { Clock } from '#base/clock.ts';
 import { HEALTH_SILENT_AFTER_MS, type HealthDocument } from '#schema/wire/health.ts';
 import type { SandboxClaim } from './session-records.ts';
@@ -8,7 +9,7 @@ import type { SandboxClaim } from './session-records.ts';
 /** What health needs. All store functions raise the facts of what they change. */
 export type HealthPorts = Readonly<{
   /** Stores a report and raises the session's fact. */
-  save: (sessionUid: string, generation: number, document: HealthDocument) => Promise<void>;
+  save: (sessionUid: string, generation: number, document: HealthDocument, digest: string) => Promise<void>;
   /** Notes that these daemons answered just now. */
   touch: (sessionUids: readonly string[]) => Promise<void>;
   /** Marks daemons silent whose last answer is older; gives back how many. */
@@ -16,10 +17,11 @@ export type HealthPorts = Readonly<{
   read: (
     sessionUid: string,
   ) => Promise<Readonly<{ document: HealthDocument; reported_at: string; state: string }> | undefined>;
+  /** What waits for the daemon, and the digest of the report that is stored of this claim. */
   errands: (
     sessionUid: string,
     podUid: string,
-  ) => Promise<Readonly<{ prompts_waiting: boolean; abort_turn_id: string | null }> | undefined>;
+  ) => Promise<Readonly<{ prompts_waiting: boolean; abort_turn_id: string | null; digest: string | null }> | undefined>;
   clock: Clock;
   /** Told of a round that failed; the next one tries again. */
   onError: (error: unknown) => void;
@@ -41,36 +43,22 @@ export type Health = Readonly<{
 
 /** Time between two rounds. Units: milliseconds. */
 const ROUND_MS = 3_000;
-/** Sessions whose last report is remembered; beyond it a report is simply stored again. */
-const MAX_REMEMBERED = 20_000;
-
-/** What has to differ for a report to matter: all but clocks and counters. */
+/** What has to differ for a report to matter: all but clocks and counters. As SHA-256 in base64url. */
 export const digestOf = (document: HealthDocument): string => {
   const { uptime_s: _uptime, boot_timeline: _timeline, activity, ...rest } = document;
-  return JSON.stringify({
-    ...rest,
-    harness: { ...rest.harness, details: null },
-    state: activity.state,
-    turn: activity.turnId,
-  });
+  const harness = { ...rest.harness, details: null };
+  const text = JSON.stringify({ ...rest, harness, state: activity.state, turn: activity.turnId });
+  return createHash('sha256').update(text).digest('base64url');
 };
 
 /** Makes the functions. */
 export const makeHealth = (ports: HealthPorts): Health => {
   const { clock } = ports;
-  const remembered = new Map<string, string>();
   const answered = new Set<string>();
   /** Since when rounds succeed without a gap: after an outage everybody looks silent, and nobody is. */
   let soundSinceMs: number | undefined;
   let cancelTimer = () => {};
   let isRunning = false;
-
-  const remember = (sessionUid: string, digest: string): void => {
-    remembered.delete(sessionUid);
-    remembered.set(sessionUid, digest);
-    const oldest = remembered.keys().next().value;
-    if (remembered.size > MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
-  };
 
   const round = async (): Promise<void> => {
     const startedMs = clock.monotonicMs();
@@ -95,16 +83,12 @@ export const makeHealth = (ports: HealthPorts): Health => {
   };
 
   return {
-    report: async (claim, document) => {
-      const { sessionUid, generation, podUid } = claim;
-      const digest = `${generation} ${digestOf(document)}`;
-      if (remembered.get(sessionUid) === digest) {
-        answered.add(sessionUid);
-      } else {
-        await ports.save(sessionUid, generation, document);
-        remember(sessionUid, digest);
-      }
+    report: async ({ sessionUid, generation, podUid }, document) => {
       const errands = await ports.errands(sessionUid, podUid);
+      const digest = digestOf(document);
+      // Compared with the row, as the last report may have come to another replica.
+      if (errands?.digest === digest) answered.add(sessionUid);
+      else await ports.save(sessionUid, generation, document, digest);
       return { promptsWaiting: errands?.prompts_waiting ?? false, abortTurnId: errands?.abort_turn_id ?? null };
     },
     read: async (sessionUid) => {

@@ -9,19 +9,8 @@ import type { ClaimedModel, CompiledAgent } from '#schema/wire/claim.ts';
 export type FindSessionByPodUid = (podUid: string) => Session | undefined;
 /** The Session of this uid, from the cache. */
 export type FindSessionByUid = (uid: string) => Session | undefined;
-/** The Session of this namespace and name, from the cache. */
-export type FindSession = (namespace: string, name: string) => Session | undefined;
 /** The Project of this namespace and name, from the cache. */
 export type FindProject = (namespace: string, name: string) => Project | undefined;
-/** The Project of this uid, from the cache. */
-export type FindProjectByUid = (uid: string) => Project | undefined;
-
-/** Stops a subscription. */
-export type Unsubscribe = () => void;
-/** Calls `listener` with the uid of every Session that was added, changed or deleted; the cache shows the new state. */
-export type OnSessionChange = (listener: (uid: string) => void) => Unsubscribe;
-/** Calls `listener` with the uid of every object whose fact changed in the database, on any replica. */
-export type OnFactChange = (listener: (uid: string) => void) => Unsubscribe;
 
 /** What a claim needs to know of project and session beyond the custom resources. */
 export type ClaimSettings = Readonly<{

@@ -71,14 +71,15 @@ export const readFacts = (afterVersion: number, limit: number): Statement<FactRo
       exists (select 1 from prompts q where q.session_uid = s.uid and q.state = 'queued') as queued,
       t.id as turn_id, t.prompt_id as turn_prompt_id, p.message_id as turn_message_id, t.outcome as turn_outcome,
       t.final as turn_final, t.message as turn_message, t.started_at as turn_started_at, t.ended_at as turn_ended_at,
-      t.summary as turn_summary, sp.outcome as spec_outcome, sp.message as spec_message
+      t.summary as turn_summary, sp.message as spec_message,
+      case when sp.state = 'withdrawn' then 'Aborted' else sp.outcome end as spec_outcome
     from facts f
       left join sessions s on f.kind = 'session' and s.uid = f.uid and s.closed_at is null
       left join health_reports h on h.session_uid = s.uid
       left join turns o on o.session_uid = s.uid and o.ended_at is null
       left join turns t on t.id = s.last_turn_id
       left join prompts p on p.id = t.prompt_id
-      left join prompts sp on sp.session_uid = s.uid and sp.message_id = 'spec:' || s.uid and sp.state = 'ended'
+      left join prompts sp on sp.session_uid = s.uid and sp.message_id = 'spec:' || s.uid and sp.state in ('ended', 'withdrawn')
     where f.version > $1 order by f.version limit $2`,
   values: [afterVersion, limit],
 });

@@ -14,11 +14,11 @@ export type HealthStore = Pick<HealthPorts, 'save' | 'touch' | 'markSilent' | 'r
 
 /** Functions over a database. */
 export const makeHealthStore = (database: Database): HealthStore => ({
-  save: (sessionUid, generation, document) =>
+  save: (sessionUid, generation, document, digest) =>
     database.withTransaction(async (query) => {
       const session = await firstRow(query, lockSessions([sessionUid]));
       if (session?.generation !== generation || session.closed_at !== null) return;
-      await query(saveReport(sessionUid, generation, document));
+      await query(saveReport(sessionUid, generation, document, digest));
       await raiseFact(query, { kind: 'session', uid: sessionUid });
     }),
   touch: (sessionUids) =>

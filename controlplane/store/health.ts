@@ -3,13 +3,18 @@ import type { HealthDocument } from '#schema/wire/health.ts';
 import type { Statement } from './statement.ts';
 
 /** Stores a report of a generation; an older one changes nothing. */
-export const saveReport = (sessionUid: string, generation: number, document: HealthDocument): Statement => ({
-  text: `insert into health_reports (session_uid, generation, state, reported_at, document)
-    values ($1, $2, 'Answering', now(), $3)
+export const saveReport = (
+  sessionUid: string,
+  generation: number,
+  document: HealthDocument,
+  digest: string,
+): Statement => ({
+  text: `insert into health_reports (session_uid, generation, state, reported_at, document, digest)
+    values ($1, $2, 'Answering', now(), $3, $4)
     on conflict (session_uid) do update set generation = excluded.generation, state = 'Answering',
-      reported_at = excluded.reported_at, document = excluded.document
+      reported_at = excluded.reported_at, document = excluded.document, digest = excluded.digest
     where health_reports.generation <= excluded.generation`,
-  values: [sessionUid, generation, JSON.stringify(document)],
+  values: [sessionUid, generation, JSON.stringify(document), digest],
 });
 
 /** What was reported last. */
@@ -53,15 +58,16 @@ export const deleteReport = (sessionUid: string): Statement => ({
   values: [sessionUid],
 });
 
-/** What the answer to a report says: whether prompts wait for this pod, and the turn that somebody wants ended. */
+/** What is known when a report comes: the last one's digest, whether prompts wait for this pod, the turn to be ended. */
 export const readErrands = (
   sessionUid: string,
   podUid: string,
-): Statement<{ prompts_waiting: boolean; abort_turn_id: string | null }> => ({
+): Statement<{ prompts_waiting: boolean; abort_turn_id: string | null; digest: string | null }> => ({
   name: 'read_errands',
   text: `select s.fenced_pod_uid is distinct from $2 and exists (
         select 1 from prompts where session_uid = s.uid and state = 'queued') as prompts_waiting,
-      (select id from turns where session_uid = s.uid and ended_at is null and abort_asked) as abort_turn_id
+      (select id from turns where session_uid = s.uid and ended_at is null and abort_asked) as abort_turn_id,
+      (select digest from health_reports where session_uid = s.uid and generation = s.generation) as digest
     from sessions s where s.uid = $1`,
   values: [sessionUid, podUid],
 });

@@ -98,6 +98,7 @@ export const ROWS = {
     generation: whole,
     state: z.enum(['Answering', 'Silent']),
     reported_at: time,
+    digest: text,
     document: json,
   }),
   facts: z.object({

@@ -116,6 +116,7 @@ create table health_reports (
   generation integer not null,
   state text not null,
   reported_at timestamp with time zone not null,
+  digest text not null,
   document json not null,
   constraint health_reports_state_check CHECK ((state = ANY (ARRAY['Answering'::text, 'Silent'::text]))),
   constraint health_reports_session_uid_fkey FOREIGN KEY (session_uid) REFERENCES sessions(uid) ON DELETE CASCADE,

@@ -27,8 +27,9 @@ const ageBy = (uid: string, seconds: number) =>
 test('K14 a daemon that did not answer for 30 s is silent once, and answering again with its next report', async () => {
   const claim = await parts.claim('quiet');
   await parts.claim('other');
-  await parts.health.save('quiet', claim.generation, document);
+  await parts.health.save('quiet', claim.generation, document, 'digest');
   const reported = await versionOf('quiet');
+  assert.equal((await parts.health.errands('quiet', claim.podUid))?.digest, 'digest');
   await ageBy('quiet', 29);
   assert.equal(await parts.health.markSilent(30), 0);
   await ageBy('quiet', 2);
@@ -48,12 +49,13 @@ test('K14 a daemon that did not answer for 30 s is silent once, and answering ag
 
 test('a report of an older generation is not stored, and a claim forgets the report of the pod before', async () => {
   const old = await parts.claim('gen', 'pod-1');
-  await parts.health.save('gen', old.generation, document);
+  await parts.health.save('gen', old.generation, document, 'digest');
   const present = await parts.claim('gen', 'pod-2');
   assert.equal(await parts.health.read('gen'), undefined);
-  await parts.health.save('gen', old.generation, document);
+  assert.equal((await parts.health.errands('gen', 'pod-2'))?.digest, null);
+  await parts.health.save('gen', old.generation, document, 'digest');
   assert.equal(await parts.health.read('gen'), undefined);
-  await parts.health.save('gen', present.generation, document);
+  await parts.health.save('gen', present.generation, document, 'digest');
   assert.equal((await parts.health.read('gen'))?.state, 'Answering');
   await parts.ends.podGone('gen', 'pod-2', AT);
   assert.equal(await parts.health.read('gen'), undefined);

@@ -5,6 +5,8 @@ create table health_reports (
   generation integer not null,
   state text not null check (state in ('Answering', 'Silent')),
   reported_at timestamptz not null,
+  -- Of what matters in the document, so that every replica sees whether a report changes it.
+  digest text not null,
   document json not null
 );
 create index health_reports_oldest on health_reports (reported_at) where state = 'Answering';

@@ -1,0 +1,37 @@
+// What a daemon is given as its next turn.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Session } from '#schema/resources/session.ts';
+import { turnIdOf } from './prompts.ts';
+import type { PromptWithParts, Taking } from './session-records.ts';
+import { makeTakeNextTurn } from './turns.ts';
+
+const claim = { sessionUid: 's', generation: 3, podUid: 'p' };
+const prompt = { id: 'prm_1', message_id: 'm1', parts: [{ type: 'text', text: 'hi' }], agent: null, model: null };
+
+const taking = (taken: Taking, spec: Partial<Session['spec']> = {}) =>
+  makeTakeNextTurn({ take: async () => taken, findSessionByUid: () => ({ spec }) as Session })(claim);
+const taken = (changes: Partial<PromptWithParts> = {}): Taking => ({
+  state: 'taken',
+  turn: { turnId: 't1', prompt: { ...prompt, ...changes } as PromptWithParts },
+});
+
+test('10-kubernetes §3 agent and model are those of the prompt, else those that the spec has now, else left to the claim', async () => {
+  const spec = { agent: 'spec-agent', model: 'acme/spec' };
+  const own = await taking(taken({ agent: 'own', model: 'acme/own' }), spec);
+  assert.deepEqual([own?.agent, own?.model], ['own', 'acme/own']);
+  const inherited = await taking(taken(), spec);
+  assert.deepEqual([inherited?.agent, inherited?.model], ['spec-agent', 'acme/spec']);
+  const none = await taking(taken());
+  assert.deepEqual([none?.agent, none?.model], [null, null]);
+});
+
+test('nothing to do is null, an older generation is told that it is superseded', async () => {
+  assert.equal(await taking({ state: 'nothing' }), null);
+  await assert.rejects(taking({ state: 'superseded' }), { code: 'superseded' });
+});
+
+test('the id of a turn depends on its prompt and attempt alone', () => {
+  assert.equal(turnIdOf('prm_abc', 1), 'trn_abc_1');
+  assert.notEqual(turnIdOf('prm_abc', 1), turnIdOf('prm_abc', 2));
+});
