@@ -73,6 +73,8 @@ const server = createDaemonServer({
 const listening = await listen(server, { port: config.port });
 state.reach('listening');
 log.info('listening', { port: listening.port, version: packageJson.version });
+// Without a line there the kubelet would put the log's tail into the pod's status. Source: D4.
+writeTermination(TERMINATION_FILE, 'killed', 'a signal or the memory limit ended it; it left no other word');
 const stopWatchdog = startWatchdog({ terminationFile: TERMINATION_FILE });
 
 const asked = new AbortController();

@@ -14,7 +14,9 @@ export type EndCause =
   | 'data_mount'
   | 'harness_not_available'
   | 'harness_mismatch'
-  | 'fault';
+  | 'fault'
+  /** Left at the start for whoever ends without another word. */
+  | 'killed';
 
 /** Exit code of each cause. A daemon that was asked to end exits 0. */
 export const EXIT_CODE: Readonly<Record<EndCause, number>> = {
@@ -26,6 +28,7 @@ export const EXIT_CODE: Readonly<Record<EndCause, number>> = {
   harness_mismatch: 5,
   data_mount: 6,
   credential_refused: 7,
+  killed: 137,
 };
 
 /** Writes `cause: message` in one line of at most 512 characters, if the file exists; outside of a pod it does not. */

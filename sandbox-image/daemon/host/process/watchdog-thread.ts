@@ -1,6 +1,6 @@
 // The thread of watchdog.ts. It counts its own ticks, not time: a process that was stopped as a whole is not judged.
 // Must not use anything that needs the main thread.
-import { closeSync, openSync, writeSync } from 'node:fs';
+import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { workerData } from 'node:worker_threads';
 
 const { shared, tickMs, ticks, terminationFile } = workerData as {
@@ -22,6 +22,7 @@ while (Atomics.load(beats, 1) === 0) {
   if (missed < ticks || Atomics.load(beats, 1) !== 0) continue;
   try {
     const file = openSync(terminationFile, 'r+');
+    ftruncateSync(file, 0);
     writeSync(file, MESSAGE);
     closeSync(file);
   } catch {
