@@ -1,6 +1,6 @@
 // What a daemon that dies leaves to the next one on the same volume: events, uncommitted files, the conversation.
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { DaemonProcess } from '#test/support/daemon-process.ts';
@@ -12,6 +12,7 @@ const skip = whyNoOpencode() ?? false;
 
 describe('a daemon on the volume of a dead one', { skip, timeout: 600_000 }, () => {
   let rig: Rig;
+  let first: DaemonProcess;
   let second: DaemonProcess;
   let lostTurn: string;
   let conversation: string | null;
@@ -23,12 +24,24 @@ describe('a daemon on the volume of a dead one', { skip, timeout: 600_000 }, () 
     await rig?.stop();
   });
 
+  const nudge = (daemon: DaemonProcess) =>
+    daemon.call('POST', '/beeuni/nudge', rig.controlPlane.daemonCredential, { reason: 'prompt' });
+
+  /** Stored events of the lost turn whose tool output holds a word. */
+  const outputsWith = (word: string) =>
+    rig.controlPlane.eventsOf(lostTurn).filter((event) => JSON.stringify(event.data).includes(`\\n${word}\\n"`));
+
+  const spooled = (): string =>
+    readdirSync(join(rig.folders.data, 'spool'))
+      .map((name) => readFileSync(join(rig.folders.data, 'spool', name), 'utf8'))
+      .join('');
+
   it('FB9 keeps working without the control plane and sends everything afterwards, once', async () => {
     const { controlPlane } = rig;
-    const first = rig.start();
+    first = rig.start();
     conversation = (await controlPlane.healthy('ready', (health) => health.runtimeReady)).harness.session.id;
     const turnId = controlPlane.prompt('@@stream 40 25');
-    await first.call('POST', '/beeuni/nudge', controlPlane.daemonCredential, { reason: 'prompt' });
+    await nudge(first);
     await controlPlane.event('message.part.delta', turnId);
     controlPlane.setGone(true);
     const stored = controlPlane.events.length;
@@ -43,52 +56,43 @@ describe('a daemon on the volume of a dead one', { skip, timeout: 600_000 }, () 
       controlPlane.events.every((event, at) => event.n === at + 1),
       'no number is missing or double',
     );
+  });
 
-    // Now the answers to appends are lost, and the daemon dies in the middle of a turn.
-    lostTurn = controlPlane.prompt('@@tool bash {"command":"echo draft > draft.txt; sleep 300","description":"d"}');
-    await first.call('POST', '/beeuni/nudge', controlPlane.daemonCredential, { reason: 'prompt' });
-    await until('the draft is written', () => existsSync(join(rig.folders.workspace, 'draft.txt')), {
-      deadlineMs: 60_000,
-    });
+  it('D7 claims the next generation after a kill in mid-turn, and D17 the lost turn has one end', async () => {
+    const { controlPlane, folders } = rig;
+    const command = 'echo draft > draft.txt; echo begin; sleep 2; echo heard; sleep 4; echo unsent; sleep 300';
+    lostTurn = controlPlane.prompt(`@@tool bash {"command":"${command}","description":"d"}`);
+    await nudge(first);
+    await until('the draft is written', () => existsSync(join(folders.workspace, 'draft.txt')), { deadlineMs: 60_000 });
     controlPlane.setDeaf(true);
-    await until(
-      'an append is stored whose answer is lost',
-      () =>
-        first.output().includes('events wait for the control plane') && first.output().lastIndexOf('events wait') > 0,
-      {
-        deadlineMs: 60_000,
-      },
-    ).catch(() => undefined);
+    await until('an event is stored whose answer is lost', () => outputsWith('heard').length > 0);
     controlPlane.setGone(true);
-    writeFileSync(join(rig.folders.workspace, 'unsaved.txt'), 'not committed');
+    await until('an event is in the spool only', () => spooled().includes('\\nunsent\\n'));
+    writeFileSync(join(folders.workspace, 'unsaved.txt'), 'not committed');
     first.signal('SIGKILL');
     await first.exited;
     await first.cleanUp();
     controlPlane.setGone(false);
     controlPlane.setDeaf(false);
-  });
-
-  it('D7 claims the next generation, and D17 the lost turn has one end', async () => {
     second = rig.start();
-    const health = await rig.controlPlane.healthy(
-      'ready',
-      (document) => document.runtimeReady && document.uptime_s < 600,
-    );
-    await until('the second daemon is the one that reports', () => rig.controlPlane.claims() === 2);
-    assert.equal(health.harness.id, 'opencode');
-    const ends = rig.controlPlane.eventsOf(lostTurn).filter((event) => event.type === 'turn.ended');
-    assert.deepEqual(
-      ends.map((event) => event.data['outcome']),
-      ['Interrupted'],
-    );
+    const end = await controlPlane.event('turn.ended', lostTurn);
+    assert.equal(controlPlane.claims(), 2);
+    assert.equal(end.data['outcome'], 'Interrupted');
   });
 
   it('FB9 sends what the dead daemon had not sent, and nothing twice', async () => {
-    await rig.controlPlane.healthy('ready', (document) => document.runtimeReady);
-    const ids = rig.controlPlane.events.map((event) => event.id);
-    assert.equal(new Set(ids).size, ids.length, 'every event is there once');
-    const running = rig.controlPlane.eventsOf(lostTurn).filter((event) => event.type === 'turn.started');
-    assert.equal(running.length, 1);
+    const { events } = rig.controlPlane;
+    await until('the unsent event is stored', () => outputsWith('unsent').length > 0);
+    assert.deepEqual(
+      outputsWith('unsent').map((event) => event.generation),
+      [2],
+    );
+    assert.deepEqual(
+      outputsWith('heard').map((event) => event.generation),
+      [1],
+    );
+    assert.equal(new Set(events.map((event) => event.id)).size, events.length, 'every event is there once');
+    assert.equal(rig.controlPlane.eventsOf(lostTurn).filter((event) => event.type === 'turn.ended').length, 1);
   });
 
   it('keeps uncommitted files and the conversation', async () => {
@@ -98,7 +102,7 @@ describe('a daemon on the volume of a dead one', { skip, timeout: 600_000 }, () 
     assert.equal(health.harness.session.id, conversation);
     assert.equal(health.branch, BRANCH);
     const turnId = rig.controlPlane.prompt('@@say still here');
-    await second.call('POST', '/beeuni/nudge', rig.controlPlane.daemonCredential, { reason: 'prompt' });
+    await nudge(second);
     assert.equal((await rig.controlPlane.event('turn.ended', turnId)).data['summary'], 'still here');
   });
 
@@ -106,7 +110,7 @@ describe('a daemon on the volume of a dead one', { skip, timeout: 600_000 }, () 
     const turnId = rig.controlPlane.prompt(
       `@@tool bash {"command":"git switch --quiet -c elsewhere && git commit --quiet --allow-empty -m stray","description":"d"}\n@@say moved`,
     );
-    await second.call('POST', '/beeuni/nudge', rig.controlPlane.daemonCredential, { reason: 'prompt' });
+    await nudge(second);
     await rig.controlPlane.event('turn.ended', turnId);
     await until(
       'the session branch is back',

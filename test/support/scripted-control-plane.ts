@@ -3,13 +3,13 @@
 // It keeps everything in memory and can be told to be gone. Must not know the daemon's code.
 import { randomBytes } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
-import type { DaemonEvent, EventType } from '#schema/events/envelope.ts';
 import { ConflictError, InvalidError, UnauthenticatedError, UnavailableError } from '#base/errors.ts';
 import { listen } from '#base/http/listen.ts';
 import { type Guard, mount } from '#base/http/mount.ts';
 import { mountRaw } from '#base/http/raw-route.ts';
 import { createHttpServer } from '#base/http/server.ts';
 import { createLogger } from '#base/log.ts';
+import type { DaemonEvent, EventType } from '#schema/events/envelope.ts';
 import { type ClaimAnswer, claimRoute } from '#schema/wire/claim.ts';
 import { chatCompletionsRoute, GATEWAY_PATH, gatewayModelsRoute } from '#schema/wire/gateway.ts';
 import { GIT_PATH, gitInfoRefsRoute, gitReceivePackRoute, gitUploadPackRoute } from '#schema/wire/git.ts';
@@ -120,6 +120,7 @@ export const startScriptedControlPlane = async (options: ControlPlaneOptions): P
       const previous = { generation, acknowledgedN };
       generation += 1;
       acknowledgedN = 0;
+      health = undefined;
       const credential = `bs_${randomBytes(6).toString('hex')}_${randomBytes(32).toString('base64url')}`;
       credentials.push(credential);
       if (running !== undefined) {

@@ -1,9 +1,9 @@
 // OpenCode behind the one interface: a supervised server, one session in it, prompts as turns.
 // Must not know the host beyond its ports. Source: house plan §7, harness-runtimes §2.
 
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, realpathSync } from 'node:fs';
 import { readFile, rename, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { sleep } from '#base/clock.ts';
 import { UnavailableError } from '#base/errors.ts';
 import type { Turn } from '#schema/wire/turns.ts';
@@ -69,6 +69,7 @@ export const startHarness = async (
     modelBaseUrl: host.relay.modelBaseUrl,
     environmentUrl: host.relay.environmentUrl,
     rulesPath: host.rules?.path ?? null,
+    configDirectory: join(realpathSync(dirname(host.paths.config)), basename(host.paths.config)),
   });
   const models = new Set(modelsOf(session).map((model) => model.name));
   const agentModels = new Map(session.agents.map((agent) => [agent.name, agent.model]));

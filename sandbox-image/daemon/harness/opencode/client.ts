@@ -26,7 +26,8 @@ export type OpencodeClient = Readonly<{
   createSession: (title: string) => Promise<string>;
   hasSession: (id: string) => Promise<boolean>;
   deleteSession: (id: string) => Promise<void>;
-  shell: (id: string, command: string, agent: string | undefined, timeoutMs: number) => Promise<void>;
+  /** Runs a command in a session, without a model, and gives back its output. */
+  shell: (id: string, command: string, agent: string | undefined, timeoutMs: number) => Promise<string>;
   prompt: (id: string, prompt: OpencodePrompt) => Promise<void>;
   abort: (id: string) => Promise<void>;
   compact: (id: string, model: string, signal: AbortSignal) => Promise<void>;
@@ -137,7 +138,10 @@ export const createOpencodeClient = (origin: string, password: string): Opencode
       await call('DELETE', `/session/${id}`);
     },
     shell: async (id, command, agent, timeoutMs) => {
-      await call('POST', `/session/${id}/shell`, { body: { command, agent: agent ?? 'build' }, timeoutMs });
+      const body = { command, agent: agent ?? 'build' };
+      const answer = (await call('POST', `/session/${id}/shell`, { body, timeoutMs })) as Json;
+      const tool = listOf(answer['parts']).find((part) => part['type'] === 'tool');
+      return textOf(((tool?.['state'] ?? {}) as Json)['output']);
     },
     prompt: async (id, prompt) => {
       const body = {

@@ -39,6 +39,7 @@ const configOf = (session: HarnessSession, rulesPath: string | null = '/workspac
     modelBaseUrl: 'http://127.0.0.1:1/v1',
     environmentUrl: 'http://127.0.0.1:1/env',
     rulesPath,
+    configDirectory: '/config/opencode',
   });
 
 const fileOf = (session: HarnessSession, path: string): string =>

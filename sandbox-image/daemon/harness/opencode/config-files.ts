@@ -78,7 +78,14 @@ export const modelsOf = (session: Pick<HarnessSession, 'model' | 'models'>): rea
 
 /** The whole configuration. Agents whose name cannot be a file name are left out. */
 export const opencodeConfig = (
-  input: Readonly<{ session: HarnessSession; modelBaseUrl: string; environmentUrl: string; rulesPath: string | null }>,
+  input: Readonly<{
+    session: HarnessSession;
+    modelBaseUrl: string;
+    environmentUrl: string;
+    rulesPath: string | null;
+    /** Where the files will be, with symbolic links resolved. */
+    configDirectory: string;
+  }>,
 ): OpencodeConfig => {
   const { session } = input;
   const models = modelsOf(session);
@@ -115,7 +122,7 @@ export const opencodeConfig = (
   return {
     files: [
       { path: 'opencode.json', content: `${JSON.stringify(file, null, 2)}\n` },
-      { path: 'plugins/beeuni.js', content: pluginSource(input.environmentUrl, TOKEN_VARIABLE) },
+      { path: 'plugins/beeuni.js', content: pluginSource({ ...input, tokenVariable: TOKEN_VARIABLE }) },
       ...agents.map((agent) => agentFile(agent, names)),
     ],
     content: JSON.stringify(content),

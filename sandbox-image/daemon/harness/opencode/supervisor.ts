@@ -6,6 +6,7 @@ import { type Clock, sleep } from '#base/clock.ts';
 import { asBeeuniError, UnavailableError } from '#base/errors.ts';
 import type { Logger } from '#base/log.ts';
 import type { OpencodeClient } from './client.ts';
+import { PLUGIN_PROOF } from './plugin-source.ts';
 import type { OpencodeProcess } from './process.ts';
 
 /** A server that is ready for turns. `lost` fires when its process is gone. */
@@ -91,15 +92,16 @@ export const supervise = (ports: SupervisorPorts): Supervisor => {
     }
   };
 
-  /** The first command of a process is slow; it is run in a session of its own, before anybody waits for it. */
+  /**
+   * The first command of a process is slow, so one is run before anybody waits for it, in a session of its own. Its
+   * output proves that our plug-in is loaded: without it the workspace's code could run in the server.
+   */
   const warmUp = async (client: OpencodeClient): Promise<void> => {
-    try {
-      const id = await client.createSession('warm-up');
-      await client.shell(id, 'true', ports.agent, WARM_UP_LIMIT_MS);
-      await client.deleteSession(id);
-    } catch (error) {
-      log.warn('the warm-up of the harness failed', { err: error });
-    }
+    const id = await client.createSession('warm-up');
+    const output = await client.shell(id, `printf %s "$${PLUGIN_PROOF}"`, ports.agent, WARM_UP_LIMIT_MS);
+    if (output.trim() !== '1')
+      throw new UnavailableError('harness_failed', 'opencode has not loaded the plug-in of the daemon');
+    await client.deleteSession(id);
   };
 
   const bringUp = async (process: OpencodeProcess, lost: AbortSignal): Promise<Server> => {
