@@ -79,8 +79,12 @@ export const makeProjectController = (ports: ProjectControllerPorts): ProjectCon
   const subscribe = (): void => {
     caches.projects.subscribe((key) => add(key, 'person'));
     caches.sessions.subscribe(
-      (key) =>
-        caches.projects.cache.entry(key)?.deleting === true ? add(key, 'person') : addAfter(key, COUNT_AFTER_MS),
+      (key) => {
+        if (caches.projects.cache.entry(key)?.deleting === true) return add(key, 'person');
+        // The first and the last Session count at once: V4 refuses or allows a deletion by them.
+        if (caches.sessions.cache.byIndex(BY_PROJECT, key).length <= 1) return add(key, 'resync');
+        addAfter(key, COUNT_AFTER_MS);
+      },
       ({ value, namespace }) => (value === undefined ? [] : [`${namespace}/${value.spec.projectRef.name}`]),
     );
     facts.subscribe((uid) => {

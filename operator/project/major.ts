@@ -3,10 +3,13 @@ import type { ProjectStatus } from '#schema/resources/project.ts';
 import type { StatusChange } from '../runtime/controller.ts';
 import { statusChange } from '../runtime/status-change.ts';
 
-/** Everything but the counts of Sessions, and where they show in WithinLimits or a deletion. */
+/**
+ * Everything but the counts of Sessions, and where they show in WithinLimits or a deletion. Whether there is any Session is
+ * major: the admission policy refuses to delete a Project by it (V4).
+ */
 const majorParts = (status: ProjectStatus) => ({
   ...status,
-  sessions: undefined,
+  sessions: (status.sessions?.total ?? 0) > 0,
   conditions: status.conditions
     ?.filter(({ type }) => type !== 'WithinLimits')
     .map(({ type, status: value, reason, message, observedGeneration }) => ({

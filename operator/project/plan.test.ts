@@ -1,11 +1,11 @@
 // The project controller's plans: each named state printed, worlds that converge, crashes anywhere.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { ProjectSpecInput } from '#schema/resources/project.ts';
+import type { ProjectFact } from '#schema/wire/sync.ts';
 import { controllerSuite } from '#test/support/controller-suite.ts';
 import { ProjectWorld } from '#test/support/project-world.ts';
 import { anInstallation, aProjectFact, NOON_MS } from '#test/support/session-fixtures.ts';
-import type { ProjectSpecInput } from '#schema/resources/project.ts';
-import type { ProjectFact } from '#schema/wire/sync.ts';
 import type { ObservedProject, ObservedProjectSession } from './observed.ts';
 import { planProject } from './plan.ts';
 import { policyAccepted } from './policy-accepted.ts';

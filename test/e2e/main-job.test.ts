@@ -351,6 +351,27 @@ describe('main job', { skip: skipReason('node', 'e2e'), timeout: 1_500_000 }, ()
           .run('exec', '-n', NAMES.systemNamespace, pod, '--', 'sh', '-c', killByCommand(main))
           .catch(() => '');
       }
+      if (victim === 'daemon') {
+        // The failure names its cause and cools down; a person who does not want to wait asks for a restart.
+        const failed = await waitForResource(
+          all.kubectl,
+          'session',
+          name,
+          'the cause',
+          (one) => one.status?.failure !== undefined,
+        );
+        assert.match(String(failed.status?.failure?.message), /^the daemon ended with exit code 137: killed/);
+        await all.kubectl.run(
+          'patch',
+          'session',
+          name,
+          '-n',
+          NAMES.namespace,
+          '--type=merge',
+          '-p',
+          '{"spec":{"restartToken":"now"}}',
+        );
+      }
       const settled = await waitFor(
         `${name} to settle`,
         async () => {
@@ -429,7 +450,15 @@ describe('main job', { skip: skipReason('node', 'e2e'), timeout: 1_500_000 }, ()
       /project shop has \d+ sessions and deletionPolicy Block/,
     );
     await all.kubectl.run('delete', 'sessions.beeuni.dev', '--all', '-n', NAMES.namespace, '--timeout=180s');
-    await all.kubectl.run('delete', 'projects.beeuni.dev', '--all', '-n', NAMES.namespace, '--timeout=120s');
+    // The count of Sessions in the Project's status follows within moments; until then the policy still refuses.
+    await waitFor(
+      'the projects to go',
+      () =>
+        all.kubectl
+          .run('delete', 'projects.beeuni.dev', '--all', '-n', NAMES.namespace, '--timeout=120s')
+          .catch(() => undefined),
+      { timeoutMs: 30_000 },
+    );
     const left = await waitFor(
       'the namespace to be empty',
       async () => {
