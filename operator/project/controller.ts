@@ -5,6 +5,7 @@ import { withCondition } from '#kube/conditions.ts';
 import type { Priority } from '#kube/queue.ts';
 import { apiVersionOf, PROJECTS } from '#kube/resource-types.ts';
 import type { ProjectStatus } from '#schema/resources/project.ts';
+import { BY_PROJECT } from '../runtime/caches.ts';
 import type { Controller, RbacRule } from '../runtime/controller.ts';
 import type { Facts } from '../runtime/facts.ts';
 import { Pacer } from '../runtime/pacer.ts';
