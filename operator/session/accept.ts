@@ -73,6 +73,18 @@ const templateProblem = (o: ObservedSession, project: Project, manifest: Manifes
   return needsDigest ? `template ${name} names image ${image}, which has no digest` : undefined;
 };
 
+/** A Session works on a branch of its own: never on the base branch, and never on that of another Session. Source: D9, A22. */
+const branchProblem = (o: ObservedSession, fact: ProjectFact): string | undefined => {
+  const branch = o.session.spec.branch?.name;
+  if (branch === undefined) return undefined;
+  const base = o.session.spec.branch?.base ?? fact.repository.defaultBranch;
+  if (branch === base || branch === fact.repository.defaultBranch) {
+    return `branch ${branch} is the base branch; leave spec.branch.name out or name another one`;
+  }
+  if (o.branchHeldBy === undefined) return undefined;
+  return `session ${o.branchHeldBy} works on branch ${branch}; delete it, or leave spec.branch.name out`;
+};
+
 const withManifest = (
   o: ObservedSession,
   project: Project,
@@ -91,6 +103,8 @@ const withManifest = (
   }
   const model = modelProblem(o, project, fact, agent.value);
   if (model !== undefined) return refused('ModelInvalid', model);
+  const branch = branchProblem(o, fact);
+  if (branch !== undefined) return refused('BranchNotAvailable', branch);
   const template = templateProblem(o, project, manifest);
   if (template !== undefined) return refused('TemplateUnknown', template);
   const resources = aboveCeiling(o.session, project, o.installation);

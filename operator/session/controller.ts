@@ -141,7 +141,7 @@ export const makeSessionController = (
     slots.seen(uid, project, sandboxOf(o));
     slots.limit(uid, o.project?.spec.limits.maxRunning ?? 0);
     const isLimited = (o.unfinishedBefore ?? 0) >= (o.project?.spec.limits.maxSessions ?? Number.POSITIVE_INFINITY);
-    if (isLimited) limited.set(project, (limited.get(project) ?? new Set()).add(key));
+    if (isLimited || o.branchHeldBy !== undefined) limited.set(project, (limited.get(project) ?? new Set()).add(key));
     if (o.session.status?.finishedAt !== undefined || o.session.metadata.deletionTimestamp !== undefined) {
       wakeLimited(project);
     }

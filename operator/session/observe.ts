@@ -50,6 +50,10 @@ const comesBefore = (a: Session, b: Session): boolean => {
     : first.creationTimestamp < second.creationTimestamp;
 };
 
+/** Whether a Session was asked to work, or works, on a branch; false for a branch of its own name. */
+const worksOn = ({ spec, status }: Session, branch: string | undefined): boolean =>
+  branch !== undefined && (spec.branch?.name === branch || status?.workspace?.branch === branch);
+
 /** The observe function of the session controller. */
 export const makeSessionObserve = (ports: ObservePorts) => {
   const { client, caches, facts, ownWrites, serviceAccounts, slots, memory, clock, installation, version, onGone } =
@@ -62,14 +66,15 @@ export const makeSessionObserve = (ports: ObservePorts) => {
     return found === undefined ? undefined : ProjectKind.object.parse(found);
   };
 
-  const unfinishedBefore = (session: Session): number | undefined => {
+  /** Unfinished Sessions of the Project that were there before; undefined for one that was accepted: it is not asked again. */
+  const rivals = (session: Session): readonly Session[] | undefined => {
     if (wasAccepted(session)) return undefined;
     const { namespace, uid } = session.metadata;
     const siblings = caches.sessions.cache.byIndex(BY_PROJECT, `${namespace}/${session.spec.projectRef.name}`);
-    return siblings.filter(({ value }) => {
-      if (value === undefined || value.metadata.uid === uid || !isUnfinished(value)) return false;
-      return wasAccepted(value) || comesBefore(value, session);
-    }).length;
+    return siblings.flatMap(({ value }) => {
+      if (value === undefined || value.metadata.uid === uid || !isUnfinished(value)) return [];
+      return wasAccepted(value) || comesBefore(value, session) ? [value] : [];
+    });
   };
 
   const podsOf = (uid: string): ObservedPod[] =>
@@ -129,6 +134,7 @@ export const makeSessionObserve = (ports: ObservePorts) => {
     const policy = caches.networkPolicies.cache.byOwner(uid)[0];
     const volume = caches.volumes.cache.byIndex(BY_SESSION, uid)[0];
     const { dueSinceMs, reportedGone } = memory.of(session);
+    const before = rivals(session);
     const attempts = Math.max(session.status?.pod?.attempt ?? 0, ...pods.map((pod) => pod.attempt));
     return deepFreeze({
       now: client.serverNowMs(),
@@ -144,7 +150,8 @@ export const makeSessionObserve = (ports: ObservePorts) => {
       unseen: unseen(session, attempts, policy?.resourceVersion),
       serviceAccountSeen: serviceAccounts.isSeen(namespace),
       slot: slots.slotOf(uid),
-      unfinishedBefore: unfinishedBefore(session),
+      unfinishedBefore: before?.length,
+      branchHeldBy: before?.find((other) => worksOn(other, session.spec.branch?.name))?.metadata.name,
       stop: stopOf(session),
       reportedGone: [...reportedGone],
       dueForDeletionMs: dueSinceMs === undefined ? undefined : clock.monotonicMs() - dueSinceMs,

@@ -95,6 +95,8 @@ export type ObservedSession = Readonly<{
   slot: Slot;
   /** Unfinished Sessions of the Project that came before this one; undefined when it is accepted already. */
   unfinishedBefore: number | undefined;
+  /** Name of an unfinished Session of the Project that was there before and works on the branch of this spec. */
+  branchHeldBy: string | undefined;
   stop: StopProgress | undefined;
   /** Pods whose end the control plane was told in this process. */
   reportedGone: readonly string[];

@@ -80,6 +80,9 @@ controllerSuite<ObservedSession>({
     'refused, project not synced': () => observed({ projectFact: undefined }),
     'refused, unknown agent': () => observed({ session: aSession({ agent: 'painter' }) }),
     'refused, unknown model': () => observed({ session: aSession({ model: 'acme/coder-lrage' }) }),
+    'refused, branch of another session': () =>
+      observed({ session: aSession({ branch: { name: 'feature' } }), branchHeldBy: 'first' }),
+    'refused, base branch': () => observed({ session: aSession({ branch: { name: 'main' } }) }),
     'registry not read yet': () => observed({ registry: undefined }),
     'refused, resources above the ceiling': () =>
       observed({

@@ -187,6 +187,7 @@ export const SESSION_CONDITIONS = {
       AgentUnknown: 'the manifest declares no enabled agent of this name',
       ModelInvalid: 'the model is unknown, disabled or not allowed; the message has the nearest names',
       TemplateUnknown: 'the manifest declares no sandbox template of this name',
+      BranchNotAvailable: 'spec.branch.name is the base branch, or another unfinished Session works on it',
       ResourcesNotAllowed: 'spec.sandbox.resources are above maxResources of the Project',
       LimitReached: 'maxSessions of the Project is reached',
     },

@@ -180,7 +180,10 @@ describe('main job', { skip: skipReason('node', 'e2e'), timeout: 1_500_000 }, ()
       ['no-project', { projectRef: { name: 'nothing' } }, 'ProjectNotFound', /nothing/],
       ['no-model', { model: 'scripted/demo-larg' }, 'ModelInvalid', /demo-larg.*scripted\/demo-large/],
       ['no-agent', { agent: 'nobody' }, 'AgentUnknown', /nobody.*dev/],
+      ['no-branch', { branch: { name: 'shared' } }, 'BranchNotAvailable', /session holder works on branch shared/],
+      ['base-branch', { branch: { name: 'main' } }, 'BranchNotAvailable', /main is the base branch/],
     ];
+    await all.kubectl.apply([session({ branch: { name: 'shared' } }, { name: 'holder' })]);
     for (const [name, spec, reason, words] of explained) {
       await all.kubectl.apply([session(spec, { name })]);
       const stored = await waitForResource(
@@ -195,6 +198,7 @@ describe('main job', { skip: skipReason('node', 'e2e'), timeout: 1_500_000 }, ()
       assert.equal(conditionOf(stored, 'Ready')?.status, 'False');
       await all.kubectl.run('delete', 'session', name, '-n', NAMES.namespace, '--timeout=60s');
     }
+    await all.kubectl.run('delete', 'session', 'holder', '-n', NAMES.namespace, '--timeout=60s');
   });
 
   test('a repository that cannot be used is explained in a condition', async () => {

@@ -250,6 +250,7 @@ export const observed = (changes: Partial<ObservedSession> = {}): ObservedSessio
   serviceAccountSeen: true,
   slot: { state: 'none' },
   unfinishedBefore: 0,
+  branchHeldBy: undefined,
   stop: undefined,
   reportedGone: [],
   dueForDeletionMs: undefined,

@@ -103,6 +103,7 @@ export class SessionWorld {
         serviceAccountSeen: true,
         slot: this.pods.length > 0 ? { state: 'none' as const } : this.slot,
         unfinishedBefore: 0,
+        branchHeldBy: undefined,
         stop: this.stop,
         reportedGone: this.reportedGone,
         dueForDeletionMs: undefined,
