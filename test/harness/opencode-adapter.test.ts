@@ -2,8 +2,8 @@
 // breaks. The relay is replaced by the scripted provider itself.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { createServer, type Server, type ServerResponse } from 'node:http';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
@@ -175,6 +175,24 @@ describe('the OpenCode adapter', { skip, timeout: 600_000 }, () => {
       .filter((event) => event.type === 'tool.terminal' && event.data.tool === 'bash');
     assert.ok(completed.every((event) => event.type === 'tool.terminal' && event.data.outcome !== 'completed'));
     assert.deepEqual(await submit('@@say fine'), { kind: 'completed' });
+  });
+
+  it('A30 serves what its capabilities name: subagents, the plan, compaction on demand', async () => {
+    const { signal } = new AbortController();
+    const todos = '{"todos":[{"content":"buzz","status":"pending","priority":"high"}]}';
+    const task = '{"description":"look","prompt":"@@say from the child","subagent_type":"general"}';
+    const end = await submit(`@@tool todowrite ${todos}\n@@tool task ${task}\n@@say done`);
+    assert.deepEqual(end, { kind: 'completed' });
+    assert.deepEqual(await harness.optional.todo?.(signal), [{ content: 'buzz', status: 'pending', priority: 'high' }]);
+    const children = await harness.optional.children?.(signal);
+    const threads = new Set(events.map((event) => event.threadId));
+    assert.ok(children !== undefined && children.length === 1 && threads.has(children[0]?.threadId ?? ''));
+    const before = events.filter((event) => event.type === 'session.compacted').length;
+    await harness.optional.compact?.(signal);
+    await until(
+      'the compaction is told',
+      () => events.filter((event) => event.type === 'session.compacted').length > before,
+    );
   });
 
   it('FB5 ends the turn of a server that hangs, kills it and starts another', async () => {

@@ -107,7 +107,7 @@ const serveBackend = (bare: string, request: IncomingMessage, response: ServerRe
       const headers: Record<string, string> = {};
       let status = 200;
       for (const line of head.toString('utf8', 0, end).split('\r\n')) {
-        const [name = '', value = ''] = [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()];
+        const [name, value] = [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1).trim()];
         if (name.toLowerCase() === 'status') status = Number.parseInt(value, 10);
         else headers[name.toLowerCase()] = value;
       }

@@ -59,11 +59,12 @@ export const turnErrorOf = (error: unknown): TurnError | undefined => {
   const { name, data } = error as { name?: unknown; data?: unknown };
   const fields = (typeof data === 'object' && data !== null ? data : {}) as Record<string, unknown>;
   const text = typeof fields['message'] === 'string' ? fields['message'] : '';
+  const fallback = typeof name === 'string' ? name : 'the harness reported an error';
   const status = typeof fields['statusCode'] === 'number' ? fields['statusCode'] : 0;
   const code =
     BY_BODY_CODE[codeInBody(fields['responseBody'])] ??
     (typeof name === 'string' ? BY_NAME[name] : undefined) ??
     BY_STATUS[status] ??
     'unknown';
-  return { code, message: (text === '' ? String(name ?? 'the harness reported an error') : text).slice(0, 1_024) };
+  return { code, message: (text === '' ? fallback : text).slice(0, 1_024) };
 };

@@ -91,7 +91,7 @@ export const sameSecret = (given: string, expected: string): boolean => {
 const bearerOf = (request: IncomingMessage): string =>
   /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
 
-const sendWorded = (response: ServerResponse, error: WordedError, requestId?: string | undefined): void => {
+const sendWorded = (response: ServerResponse, error: WordedError, requestId?: string): void => {
   if (response.headersSent) {
     response.destroy();
     return;

@@ -59,7 +59,7 @@ export type Turns = Readonly<{
   /** Passes an event of the harness on as one of the running turn. */
   fromHarness: (event: HarnessEvent) => void;
   /** Ends the running turn; false when none runs or another one does. */
-  abort: (reason: AbortReason, turnId?: string | undefined) => boolean;
+  abort: (reason: AbortReason, turnId?: string) => boolean;
   /** Takes no more prompts; resolves when no turn runs. After `deadlineMs` a running turn is aborted for `reason`. */
   drain: (deadlineMs: number, reason: AbortReason) => Promise<void>;
 }>;
