@@ -5,7 +5,7 @@ export PATH := $(ROOT)/.tools/node/bin:$(ROOT)/node_modules/.bin:$(PATH)
 NODE := node --disable-warning=ExperimentalWarning
 
 .DEFAULT_GOAL := help
-.PHONY: help up down cluster images install demo test test-unit test-repo test-integration test-harness test-e2e check generate verify fix golden schema chart bench setup setup-harness setup-cluster
+.PHONY: help up down cluster images install demo test test-unit test-repo test-integration test-harness test-e2e check generate verify fix golden schema chart bench setup setup-harness setup-cluster setup-test
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +16,8 @@ setup-harness: setup
 	@tools/bootstrap.sh harness
 setup-cluster: setup
 	@tools/bootstrap.sh cluster
+setup-test: setup
+	@tools/bootstrap.sh test
 
 up: setup-cluster ## run the main job on a fresh machine: cluster, images, chart, sample session (REPO=<url or path>)
 	@$(NODE) tools/up.ts $(if $(REPO),--repo '$(REPO)')
@@ -29,17 +31,17 @@ install: setup-cluster ## cluster, images and chart
 	@$(NODE) tools/up.ts --until install
 demo: up ## the same as up
 
-test: setup-cluster ## check, verify, then every test tier that this machine can run
+test: setup-test ## check, verify, then every test tier that this machine can run
 	@$(NODE) tools/test.ts all
 test-unit: setup ## tests beside the code
 	@$(NODE) tools/test.ts unit
 test-repo: setup ## tests of the tree: imports, generated files, chart, examples
 	@$(NODE) tools/test.ts repo
-test-integration: setup-cluster ## tests against a real API server and a real Postgres
+test-integration: setup-test ## tests against a real API server and a real Postgres
 	@$(NODE) tools/test.ts integration
 test-harness: setup-harness ## tests with the real harness programs
 	@$(NODE) tools/test.ts harness
-test-e2e: setup-cluster ## tests on a whole one-node cluster
+test-e2e: setup-test ## tests on a whole one-node cluster
 	@$(NODE) tools/test.ts e2e
 
 check: setup ## format, lint, types, unit and repo tests

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Brings a machine to the point where `make` can run: Debian packages where possible, the pinned Node, npm packages.
-# Usage: tools/bootstrap.sh [node|packages|cluster]   (default: node and packages). Every step is quick when nothing is missing.
+# Usage: tools/bootstrap.sh [node|packages|harness|cluster|test]   (default: packages). Each needs the ones before it;
+# `test` is `cluster` that goes on without what cannot be installed. Every step is quick when nothing is missing.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -54,10 +55,10 @@ install_packages "$root"
 
 # The harness programs, by the lock file of the sandbox image.
 install_packages "$root/sandbox-image/programs"
-[ "$need" = harness ] && exit 0
 
-# Debian packages for the one-node cluster and the image builds.
-packages="containerd runc buildah mmdebstrap containernetworking-plugins iptables iproute2 util-linux openssl procps curl git unzip"
+# Debian packages: for the harness programs, and for the one-node cluster and the image builds.
+packages="git ripgrep fd-find jq"
+[ "$need" = harness ] || packages="$packages containerd runc buildah mmdebstrap containernetworking-plugins iptables iproute2 util-linux openssl procps bash curl ca-certificates"
 missing=""
 for package in $packages; do
   [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)" = installed ] || missing="$missing $package"
@@ -66,8 +67,9 @@ done
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   say "bootstrap: apt-get install$missing"
   apt-get update -qq >/dev/null
-  # A policy file keeps the packages from starting services of their own.
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+elif [ "$need" = test ]; then
+  say "bootstrap: these Debian packages are missing:$missing. Tests that need them name it and are skipped."
 else
   say "bootstrap: these Debian packages are missing:$missing. Install them as root and run this again."
   exit 1
