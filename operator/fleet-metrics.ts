@@ -1,9 +1,9 @@
 // Gauges of Projects and Sessions, set from the caches before each scrape. Must not know rules.
 import type { Instruments } from '#base/metrics.ts';
-import { MANIFEST_RUNTIMES } from '#schema/resources/sandbox-fields.ts';
-import { PROJECT_PHASES } from '#schema/resources/project.ts';
-import { SESSION_PHASES } from '#schema/resources/session.ts';
 import type { FLEET_METRICS } from '#schema/metrics.ts';
+import { PROJECT_PHASES } from '#schema/resources/project.ts';
+import { MANIFEST_RUNTIMES } from '#schema/resources/sandbox-fields.ts';
+import { SESSION_PHASES } from '#schema/resources/session.ts';
 import type { Caches } from './runtime/caches.ts';
 
 const HARNESSES = [...MANIFEST_RUNTIMES, 'other'] as const;

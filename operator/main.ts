@@ -8,7 +8,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { systemClock } from '#base/clock.ts';
 import { redactSettings } from '#base/env.ts';
 import { errorChain } from '#base/errors.ts';
-import { listen, type Listening } from '#base/http/listen.ts';
+import { type Listening, listen } from '#base/http/listen.ts';
 import { createHttpServer } from '#base/http/server.ts';
 import { processSignals, runParts } from '#base/lifecycle.ts';
 import { createLogger, type Logger } from '#base/log.ts';

@@ -7,7 +7,7 @@ import type { createMetrics } from '#base/metrics.ts';
 import type { KubeClient } from '#kube/client.ts';
 import { EventRecorder } from '#kube/events.ts';
 import { Informer } from '#kube/informer.ts';
-import { LeaderElection, leaseSelection, leaseState, type LeaseTimes } from '#kube/lease.ts';
+import { LeaderElection, type LeaseTimes, leaseSelection, leaseState } from '#kube/lease.ts';
 import { OwnWrites } from '#kube/own-writes.ts';
 import { WorkQueue } from '#kube/queue.ts';
 import { LEASES } from '#kube/resource-types.ts';

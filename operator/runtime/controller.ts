@@ -1,7 +1,8 @@
 // What a controller is: observe, plan, perform over one kind. Types only; runner.ts runs one.
 // Must not know any kind.
-import type { EventNote, Regarding } from '#kube/events.ts';
+
 import type { BeeuniError } from '#base/errors.ts';
+import type { EventNote, Regarding } from '#kube/events.ts';
 
 /** Key of an object: `namespace/name`. */
 export type Key = string;

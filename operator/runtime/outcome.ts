@@ -1,6 +1,6 @@
 // What an error of a pass means for its key: wait for a change, try again, and how loudly it is told.
 // The one mapping of our error classes in the operator; exhaustive. Source: house rule on errors, K36, K39.
-import { BeeuniError, type BeeuniError as AnyBeeuniError, LimitError, UnavailableError } from '#base/errors.ts';
+import { type BeeuniError as AnyBeeuniError, BeeuniError, LimitError, UnavailableError } from '#base/errors.ts';
 import type { ProblemCode, ProblemGroup } from '#schema/problem.ts';
 
 /** How a failed pass goes on. `stalled`: shown in a condition. */
