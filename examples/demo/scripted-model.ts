@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { decide, type Step } from './model-script.ts';
-import { completionOf, type Completion, chunksOf } from './model-wire.ts';
+import { type Completion, chunksOf, completionOf } from './model-wire.ts';
 
 /** One request as it came in. `closed` settles when the answer ended: true when the client left before that. */
 export type RecordedRequest = Readonly<{

@@ -8,9 +8,9 @@ import type { HttpServer } from '#base/http/server.ts';
 import { createLogger } from '#base/log.ts';
 import { makeRateLimit } from '#controlplane/app/rate-limit.ts';
 import type { StoredAnswer } from '#controlplane/app/writes.ts';
+import type { GitProxy } from '#controlplane/git/proxy.ts';
 import { makeAuthenticate } from '#controlplane/http/authenticate.ts';
 import { makeAuthorize } from '#controlplane/http/authorize.ts';
-import type { GitProxy } from '#controlplane/git/proxy.ts';
 import { mountGit } from '#controlplane/http/git.ts';
 import { makeGuard } from '#controlplane/http/guard.ts';
 import { makeIdentities } from '#controlplane/kubernetes/identity.ts';
@@ -24,7 +24,7 @@ import * as git from '#schema/wire/git.ts';
 import * as health from '#schema/wire/health.ts';
 import * as sync from '#schema/wire/sync.ts';
 import * as turns from '#schema/wire/turns.ts';
-import { startFaultProxy, type FaultProxy } from '#test/support/fault-proxy.ts';
+import { type FaultProxy, startFaultProxy } from '#test/support/fault-proxy.ts';
 import { openTestClient, startTestApi, type TestApi, type TestClient } from '#test/support/kube.ts';
 import {
   createAccount,

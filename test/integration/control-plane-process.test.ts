@@ -7,8 +7,8 @@ import { ConflictError, ForbiddenError, InvalidError, NotFoundError, Unavailable
 import { type Client, createClient } from '#base/http/client.ts';
 import { apply } from '#kube/apply.ts';
 import { PROJECTS, SESSIONS } from '#kube/resource-types.ts';
-import { createPromptRoute, getPromptRoute, listPromptsRoute, streamEventsRoute } from '#schema/rest/prompts.ts';
 import { getProjectHarnessRoute, getProjectRoute, listProjectsRoute, syncNowRoute } from '#schema/rest/projects.ts';
+import { createPromptRoute, getPromptRoute, listPromptsRoute, streamEventsRoute } from '#schema/rest/prompts.ts';
 import * as sessions from '#schema/rest/sessions.ts';
 import { listProvidersRoute } from '#schema/rest/workspace.ts';
 import { claimRoute } from '#schema/wire/claim.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { systemClock } from '#base/clock.ts';
 import { type GitCredentials, parseCredentials } from '#controlplane/git/credentials.ts';
-import { makeMirrors, type Mirrors, type RepositoryTarget } from '#controlplane/git/mirror.ts';
+import { type Mirrors, makeMirrors, type RepositoryTarget } from '#controlplane/git/mirror.ts';
 import { MirrorDamagedError, makeReadFiles } from '#controlplane/git/objects.ts';
 import { type Git, makeGit } from '#controlplane/git/run.ts';
 import { startTestRemote, type TestRemote } from '#test/support/git-server.ts';

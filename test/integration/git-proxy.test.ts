@@ -12,7 +12,7 @@ import { gzipSync } from 'node:zlib';
 import { systemClock } from '#base/clock.ts';
 import { BeeuniError } from '#base/errors.ts';
 import { createLogger } from '#base/log.ts';
-import { makeMirrors, type Mirrors } from '#controlplane/git/mirror.ts';
+import { type Mirrors, makeMirrors } from '#controlplane/git/mirror.ts';
 import { makeGitProxy } from '#controlplane/git/proxy.ts';
 import type { PushRule } from '#controlplane/git/push-rule.ts';
 import { makeGit } from '#controlplane/git/run.ts';

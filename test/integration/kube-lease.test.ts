@@ -1,10 +1,10 @@
 // Leader election on a real API server: hand-over, a leader that is killed, one that is frozen, one that is cut off.
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { after, before, type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { Informer } from '#kube/informer.ts';
-import { LeaderElection, leaseSelection, leaseState, type LeaseState, type LeaseTimes } from '#kube/lease.ts';
+import { LeaderElection, type LeaseState, type LeaseTimes, leaseSelection, leaseState } from '#kube/lease.ts';
 import { type KubeObject, LEASES, SERVICE_ACCOUNTS } from '#kube/resource-types.ts';
 import { type FaultProxy, startFaultProxy } from '#test/support/fault-proxy.ts';
 import { openTestClient, startTestApi, type TestApi } from '#test/support/kube.ts';

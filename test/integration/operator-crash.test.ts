@@ -7,13 +7,13 @@ import type { Session } from '#schema/resources/session.ts';
 import { skipReason } from '#test/cluster/cluster.ts';
 import type { FaultMatch, RecordedCall } from '#test/support/fault-proxy.ts';
 import { applyFile, startTestApi, type TestApi } from '#test/support/kube.ts';
-import { until } from '#test/support/until.ts';
 import {
   type OperatorBench,
   type RunningOperator,
   startOperatorBench,
   writeLine,
 } from '#test/support/operator-bench.ts';
+import { until } from '#test/support/until.ts';
 
 const skip = skipReason('apiserver', 'integration');
 const isReady = ({ status, metadata }: Session) =>

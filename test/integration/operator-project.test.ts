@@ -11,10 +11,10 @@ import {
   PROJECTS,
   SERVICE_ACCOUNTS,
 } from '#kube/resource-types.ts';
+import { chooseStart } from '#operator/session/choose-start.ts';
 import { desiredNetworkPolicy, networkPolicyHash } from '#operator/session/desired-network-policy.ts';
 import { desiredPod } from '#operator/session/desired-pod.ts';
 import { readNetworkPolicy } from '#operator/session/read-pod.ts';
-import { chooseStart } from '#operator/session/choose-start.ts';
 import type { ProjectSpecInput } from '#schema/resources/project.ts';
 import type { Session } from '#schema/resources/session.ts';
 import { skipReason } from '#test/cluster/cluster.ts';

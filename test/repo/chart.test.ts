@@ -27,8 +27,10 @@ describe('the chart', () => {
   before(async () => {
     helm = (await ensureKubectlHelm()).helm;
   });
-  const run = (...args: string[]): string => execFileSync(helm, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-  const template = (...args: string[]): string => run('template', 'beeuni', chart, '-n', 'beeuni-system', '--set=crds.install=false', ...args);
+  const run = (...args: string[]): string =>
+    execFileSync(helm, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  const template = (...args: string[]): string =>
+    run('template', 'beeuni', chart, '-n', 'beeuni-system', '--set=crds.install=false', ...args);
   const objects = (text: string): Rendered[] =>
     parseAllDocuments(text)
       .map((document) => document.toJS() as Rendered | null)
@@ -55,12 +57,39 @@ describe('the chart', () => {
 
   for (const [name, args] of [
     ['default', [KEY]],
-    ['namespaced', [KEY, '--set=watchNamespaces={team-a,team-b}', '--set=secretAccess.namespaces={team-a}', '--set=namespaces.create={team-a}']],
-    ['external-postgres', [KEY, '--set=postgres.mode=external', '--set=postgres.external.existingSecret=db', '--set=controlPlane.replicas=2']],
-    ['everything-off', [KEY, '--set=rbac.create=false', '--set=policy.install=false', '--set=networkPolicy.enabled=false', '--set=operator.replicas=1']],
+    [
+      'namespaced',
+      [
+        KEY,
+        '--set=watchNamespaces={team-a,team-b}',
+        '--set=secretAccess.namespaces={team-a}',
+        '--set=namespaces.create={team-a}',
+      ],
+    ],
+    [
+      'external-postgres',
+      [
+        KEY,
+        '--set=postgres.mode=external',
+        '--set=postgres.external.existingSecret=db',
+        '--set=controlPlane.replicas=2',
+      ],
+    ],
+    [
+      'everything-off',
+      [
+        KEY,
+        '--set=rbac.create=false',
+        '--set=policy.install=false',
+        '--set=networkPolicy.enabled=false',
+        '--set=operator.replicas=1',
+      ],
+    ],
   ] as const) {
     test(`renders ${name} as recorded`, (t) => {
-      t.assert.fileSnapshot(template(...args), `${import.meta.dirname}/golden/chart-${name}.yaml`, { serializers: [(value) => value as string] });
+      t.assert.fileSnapshot(template(...args), `${import.meta.dirname}/golden/chart-${name}.yaml`, {
+        serializers: [(value) => value as string],
+      });
     });
   }
 
@@ -73,28 +102,49 @@ describe('the chart', () => {
   });
 
   test('renders false and 0 where the default is truthy', () => {
-    const text = template(KEY, '--set=controlPlane.git.pollIntervalSeconds=0', '--set=controlPlane.statusSummaries=false', '--set=features.llm_gateway.default=false');
+    const text = template(
+      KEY,
+      '--set=controlPlane.git.pollIntervalSeconds=0',
+      '--set=controlPlane.statusSummaries=false',
+      '--set=features.llm_gateway.default=false',
+    );
     assert.match(text, /BEEUNI_GIT_POLL_INTERVAL_SECONDS, value: "0"/);
     assert.match(text, /BEEUNI_STATUS_SUMMARIES, value: "false"/);
     assert.match(text, /"llm_gateway\\":\{\\"available\\":true,\\"default\\":false/);
   });
 
   test('gives each process an environment that its own configuration knows, and no service links', () => {
-    const rendered = objects(template(KEY, '--set=watchNamespaces={a}', '--set=controlPlane.git.allowedHosts={h}', '--set=controlPlane.envModel.baseUrl=https://m.example/v1', '--set=controlPlane.envModel.id=m'));
+    const rendered = objects(
+      template(
+        KEY,
+        '--set=watchNamespaces={a}',
+        '--set=controlPlane.git.allowedHosts={h}',
+        '--set=controlPlane.envModel.baseUrl=https://m.example/v1',
+        '--set=controlPlane.envModel.id=m',
+      ),
+    );
     for (const [name, environment] of [
       ['beeuni-control-plane', CONTROL_PLANE_ENVIRONMENT],
       ['beeuni-operator', OPERATOR_ENVIRONMENT],
     ] as const) {
-      const pod = rendered.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === name)?.spec?.template?.spec;
+      const pod = rendered.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === name)?.spec?.template
+        ?.spec;
       const env = pod?.containers[0]?.env ?? [];
       assert.ok(env.length > 5, `${name} has an environment`);
       const foreign = ['NODE_EXTRA_CA_CERTS', 'GIT_SSL_CAINFO'];
-      const values = Object.fromEntries(env.filter((one) => !foreign.includes(one.name)).map((one) => [one.name, one.value ?? 'from-the-pod']));
-      assert.deepEqual(Object.keys(values).filter((key) => !(key in environment.shape)), []);
+      const values = Object.fromEntries(
+        env.filter((one) => !foreign.includes(one.name)).map((one) => [one.name, one.value ?? 'from-the-pod']),
+      );
+      assert.deepEqual(
+        Object.keys(values).filter((key) => !(key in environment.shape)),
+        [],
+      );
       environment.parse(values);
       assert.equal(pod?.enableServiceLinks, false);
     }
-    const document = rendered.find(({ metadata }) => metadata.name === 'beeuni-installation')?.data?.['installation.json'];
+    const document = rendered.find(({ metadata }) => metadata.name === 'beeuni-installation')?.data?.[
+      'installation.json'
+    ];
     InstallationSchema.parse(JSON.parse(String(document)));
   });
 });
