@@ -109,7 +109,9 @@ export const errorChain = (error: unknown): string => {
   const parts: string[] = [];
   let at: unknown = error;
   for (let depth = 0; at !== undefined && at !== null && depth < 8; depth += 1) {
-    parts.push(at instanceof Error ? `${at.name}: ${at.message}` : String(at));
+    parts.push(
+      at instanceof Error ? `${at.name}: ${at.message}` : typeof at === 'string' ? at : `a thrown ${typeof at}`,
+    );
     at = at instanceof Error ? at.cause : undefined;
   }
   return parts.join(' <- ');

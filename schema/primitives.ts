@@ -122,7 +122,7 @@ export function isBranchName(text: string): boolean {
     text.length > 0 &&
     text.length <= 200 &&
     text !== '@' &&
-    [...text].every((character) => character > ' ' && character !== '\x7f') &&
+    Array.from(text).every((character) => character > ' ' && character !== '\x7f') &&
     !/[~^:?*[\\]|(^|\/)[.]|^[-/]|[.][.]|\/\/|@[{]|[.]lock(\/|$)|[/.]$/.test(text)
   );
 }

@@ -77,8 +77,9 @@ function asNode(value: unknown, path: string): EmittedNode {
 function intOrString(node: EmittedNode, path: string): EmittedNode {
   const { anyOf, ...rest } = node;
   const branches = Array.isArray(anyOf) ? anyOf.map((branch) => asNode(branch, path)) : [];
-  const types = branches.map((branch) => branch['type']).sort();
-  if (types.join() !== 'integer,string') fail(path, 'int-or-string needs exactly one string and one integer');
+  const types = new Set(branches.map((branch) => branch['type']));
+  if (branches.length !== 2 || !types.has('integer') || !types.has('string'))
+    fail(path, 'int-or-string needs exactly one string and one integer');
   return Object.assign({}, ...branches, rest, { type: undefined });
 }
 

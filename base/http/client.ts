@@ -76,18 +76,23 @@ type AnyInput = Readonly<{
   body?: unknown;
 }>;
 
-/** The path and query of a call. Throws TypeError when a param is missing. */
+const textOf = (value: unknown): string => {
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return `${value}`;
+  throw new TypeError(`a ${typeof value} cannot stand in a path or a query`);
+};
+
+/** The path and query of a call. Throws TypeError when a param is missing or is no string, number or boolean. */
 export const routeUrl = (route: Route, input: AnyInput): string => {
   const path = route.path.replace(/:([A-Za-z]+)/g, (_match, name: string) => {
     const value = input.params?.[name];
     if (value === undefined) throw new TypeError(`route ${route.operationId} needs the param ${name}`);
-    return encodeURIComponent(String(value));
+    return encodeURIComponent(textOf(value));
   });
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(input.query ?? {})) {
-    if (value !== undefined) query.set(name, String(value));
+    if (value !== undefined) query.set(name, textOf(value));
   }
-  return query.size === 0 ? path : `${path}?${query}`;
+  return query.size === 0 ? path : `${path}?${query.toString()}`;
 };
 
 /** The error that an answer stands for: class by the group of its code. Foreign or broken answers give `unreachable`. */
@@ -95,7 +100,7 @@ export const errorFromAnswer = (
   status: number,
   body: unknown,
   options: Pick<ClientOptions, 'peer' | 'unreachable'>,
-  retryAfterMs?: number | undefined,
+  retryAfterMs?: number,
 ): BeeuniError => {
   const error = typeof body === 'object' && body !== null && 'error' in body ? body.error : undefined;
   const fields = (typeof error === 'object' && error !== null ? error : {}) as Record<string, unknown>;

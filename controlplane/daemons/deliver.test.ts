@@ -30,7 +30,7 @@ const bench = (pod: { uid?: string; ip?: string } = {}) => {
     unseal: (sealed, context) => `${sealed.toString()} for ${context}`,
     daemonPort: 8000,
     fetch: async (url, init) => {
-      calls.push({ url: String(url), init: init ?? {} });
+      calls.push({ url: new Request(url).url, init: init ?? {} });
       const answer = answers.shift();
       if (answer === undefined) throw new TypeError('fetch failed');
       return answer;
@@ -49,7 +49,7 @@ test('D12 a call goes to the pod of the status with the credential of the claim,
   const headers = new Headers(call?.init.headers);
   assert.equal(headers.get('authorization'), `Bearer sealed for daemon-credential:${UID}`);
   assert.equal(call?.init.redirect, 'manual');
-  assert.deepEqual(JSON.parse(String(call?.init.body)), { turn: 'abort', deadlineMs: 5_000 });
+  assert.deepEqual(await new Response(call?.init.body).json(), { turn: 'abort', deadlineMs: 5_000 });
 });
 
 test('a redirect, an error, an odd answer and silence are "not reached", never thrown', async () => {

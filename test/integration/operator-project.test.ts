@@ -90,7 +90,7 @@ describe('operator, projects', { skip }, () => {
     await mergePatch(api.admin.client, PROJECTS, ref(), { spec: { syncToken: 'now' } }, { manager: 'beeuni-test' });
     await until('the token is answered', async () => {
       const project = await api.admin.client.get(PROJECTS, ref());
-      return (project?.['status'] as { observedSyncToken?: string }).observedSyncToken === 'now';
+      return (project?.['status'] as { observedSyncToken?: string } | undefined)?.observedSyncToken === 'now';
     });
     assert.deepEqual(bench.writesSince(mark).map(writeLine), ['apply projects/status']);
     assert.equal(bench.internal.callsOf('syncProject').length, calls + 1);

@@ -133,7 +133,7 @@ describe('operator, sessions', { skip }, () => {
     assert.notEqual(after.status?.pod?.uid, before.status?.pod?.uid);
     assert.equal(after.status?.observedRestartToken, 'r1');
     const [stop] = bench.internal.callsOf('stopSession').filter(({ uid }) => uid === before.metadata.uid);
-    assert.deepEqual((stop?.body as { turn: string }).turn, 'wait');
+    assert.equal((stop?.body as { turn: string } | undefined)?.turn, 'wait');
   });
 
   test('J1 a flag that changes while a Session runs reaches it at its next start only', async () => {

@@ -39,7 +39,8 @@ test('each YAML file of examples/ holds objects of our kinds without unknown fie
 
 test('the sessions of examples/ belong to the project of examples/', () => {
   const [project] = documentsOf('project.yaml');
-  const name = (project?.['metadata'] as Json)['name'];
+  assert.ok(project !== undefined);
+  const name = (project['metadata'] as Json)['name'];
   const sessions = documentsOf('session.yaml');
   assert.equal(sessions.length, 2);
   for (const session of sessions) assert.deepEqual((session['spec'] as Json)['projectRef'], { name });

@@ -282,7 +282,7 @@ export const startOperatorBench = async (api: TestApi): Promise<OperatorBench> =
     mark: () => proxy.calls.length,
     writesSince: (mark) => proxy.calls.slice(mark).filter((call) => call.mutates && !isBookkeeping(call)),
     stop: async () => {
-      for (const each of [...running]) await each.stop();
+      for (const each of Array.from(running)) await each.stop();
       await sessions.stop();
       await node.stop();
       await internal.stop();

@@ -88,7 +88,7 @@ export const describeEvent = (event: Event, toolsSeen: Map<string, string>): rea
     case 'session.status':
       return data['status'] === 'retry' ? [`  waiting for the model: ${short(data['message'])}`] : [];
     case 'turn.ended':
-      return [`  turn ${String(data['outcome']).toLowerCase()}${data['message'] ? `: ${data['message']}` : ''}`];
+      return [`  turn ${String(data['outcome']).toLowerCase()}${data['message'] ? `: ${short(data['message'])}` : ''}`];
     case 'workspace.pushed':
       return [`  pushed ${data['branch']} at ${short(data['commit'], 13)}`];
     case 'workspace.push_failed':
