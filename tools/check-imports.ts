@@ -1,7 +1,7 @@
 // Judges the imports of a file against tools/rooms.ts. Callers read the files.
 import { stripTypeScriptTypes } from 'node:module';
 import { matchesGlob, posix } from 'node:path';
-import { ENVIRONMENT_FILES, PURE_FILES, ROOMS, type Room, SUBPATHS } from './rooms.ts';
+import { ENVIRONMENT_FILES, IMPURE_FILES, PURE_FILES, ROOMS, type Room, SUBPATHS } from './rooms.ts';
 
 /** One broken rule: file, the import (or word) at fault, and the rule in words. */
 export type Violation = Readonly<{ file: string; found: string; rule: string }>;
@@ -12,8 +12,7 @@ const matchesAny = (file: string, globs: readonly string[]): boolean => globs.so
 export const roomOf = (file: string): Room | undefined => ROOMS.find((room) => matchesAny(file, room.files));
 
 /** Whether a file is among the pure ones. */
-export const isPure = (file: string): boolean =>
-  matchesAny(file, PURE_FILES) && !file.endsWith('.test.ts') && !file.endsWith('suite.ts');
+export const isPure = (file: string): boolean => matchesAny(file, PURE_FILES) && !matchesAny(file, IMPURE_FILES);
 
 // Node erases types and keeps every place of the remaining code, so what is left are value imports only.
 const IMPORTS = [

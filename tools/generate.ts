@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { configFiles } from './generators/config.ts';
 import { crdFiles } from './generators/crds.ts';
 import type { GeneratedFile } from './generators/generated-file.ts';
+import { lintRoomFiles } from './generators/lint-rooms.ts';
 import { openApiFiles } from './generators/openapi.ts';
 import { policyFiles } from './generators/policy.ts';
 import { referenceFiles } from './generators/reference.ts';
@@ -20,6 +21,7 @@ export const GENERATED_FILES: readonly GeneratedFile[] = [
   ...openApiFiles,
   ...configFiles,
   ...roleFiles,
+  ...lintRoomFiles,
 ];
 
 /** The root of the repository. */

@@ -188,15 +188,19 @@ export const ROOMS: readonly Room[] = [
 export const PURE_FILES: readonly string[] = [
   'schema/**/*.ts',
   'kube/{conditions,names,owner,covers,resource-types,cache}.ts',
-  'operator/{project,session}/!(controller|observe|perform|*.test).ts',
+  'operator/{project,session}/*.ts',
   'operator/runtime/{canonical,cidr,choose-harness,control-plane,controller,quantity,status-change,time,written}.ts',
   'controlplane/**/{compile,release-id,policy,push-rule}.ts',
   'sandbox-image/daemon/harness/contract/{adapter,events,capabilities}.ts',
   'sandbox-image/daemon/**/{map-events,config-files,plugin-source,turn-error}.ts',
 ];
 
-/** Rooms that nothing outside of themselves imports (tools and test aside). */
-export const LEAF_ROOMS = ['operator/', 'controlplane/', 'sandbox-image/', 'cli/', 'tools/', 'test/'] as const;
+/** Files that match PURE_FILES and are not pure. */
+export const IMPURE_FILES: readonly string[] = [
+  'operator/{project,session}/{controller,observe,perform}.ts',
+  '**/*.test.ts',
+  '**/suite.ts',
+];
 
 /** Files in which `process.env` may stand. plugin-source.ts holds the text of a program that OpenCode runs. */
 export const ENVIRONMENT_FILES: readonly string[] = [
@@ -219,5 +223,6 @@ export const SUBPATHS: Readonly<Record<string, string>> = {
   '#plugin-sdk/': 'plugin-sdk/',
   '#cli/': 'cli/',
   '#tools/': 'tools/',
+  '#examples/': 'examples/',
   '#test/': 'test/',
 };
