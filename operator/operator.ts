@@ -103,6 +103,7 @@ export const makeOperator = (ports: OperatorPorts): Operator => {
   const shared = { client: writer, api, caches, facts, ownWrites, serviceAccounts, clock, installation, version };
   const projects = makeProjectController({
     ...shared,
+    informers: informerPorts,
     metrics: instruments,
     add: (key, priority) => projectQueue.add(key, priority),
     addAfter: (key, delayMs) => projectQueue.addAfter(key, delayMs, 'resync'),
@@ -168,9 +169,8 @@ export const makeOperator = (ports: OperatorPorts): Operator => {
       name: 'queues',
       start: () => {},
       stop: async () => {
-        projects.stop();
         sessions.stop();
-        await Promise.all(queues.map((queue) => queue.drain(DRAIN_MS)));
+        await Promise.all([projects.stop(), ...queues.map((queue) => queue.drain(DRAIN_MS))]);
       },
     },
   ];

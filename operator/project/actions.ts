@@ -7,5 +7,7 @@ export type ProjectAction =
   | Readonly<{ kind: 'ensureServiceAccount' | 'removeServiceAccount' }>
   /** `features`: hash of the effective flags that are sent. */
   | Readonly<{ kind: 'syncProject'; request: SyncRequest; features: string }>
+  /** A referenced Secret came, went or changed; its values are read by the control plane only. */
+  | Readonly<{ kind: 'tellSecret'; name: string; version: string }>
   | Readonly<{ kind: 'deleteSession'; name: string; uid: string }>
   | Readonly<{ kind: 'closeProject'; reason: string }>;

@@ -2,13 +2,16 @@
 // Must not decide anything: plan.ts does. Source: 10-kubernetes §5.
 import type { BeeuniError } from '#base/errors.ts';
 import { withCondition } from '#kube/conditions.ts';
+import type { InformerPorts } from '#kube/informer.ts';
 import type { Priority } from '#kube/queue.ts';
 import { apiVersionOf, PROJECTS } from '#kube/resource-types.ts';
 import type { ProjectStatus } from '#schema/resources/project.ts';
 import { BY_PROJECT } from '../runtime/caches.ts';
 import type { Controller, RbacRule } from '../runtime/controller.ts';
 import type { Facts } from '../runtime/facts.ts';
+import { BY_NAMESPACE } from '../runtime/caches.ts';
 import { Pacer } from '../runtime/pacer.ts';
+import { SecretWatch } from '../runtime/secret-watch.ts';
 import { timestamp } from '../runtime/time.ts';
 import type { ProjectAction } from './actions.ts';
 import { projectStatusChange } from './major.ts';
@@ -17,6 +20,7 @@ import { makeProjectObserve, type ObservePorts } from './observe.ts';
 import type { ObservedProject } from './observed.ts';
 import { makeProjectPerform, type PerformPorts } from './perform.ts';
 import { planProject } from './plan.ts';
+import { secretNames } from './secret-names.ts';
 
 /** The rights of this controller. Source: 10-kubernetes §9. */
 export const PROJECT_RBAC: readonly RbacRule[] = [
@@ -28,11 +32,17 @@ export const PROJECT_RBAC: readonly RbacRule[] = [
   { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch'] },
 ];
 
+/** Per namespace, where Projects may refer to Secrets: metadata is all that is asked for, which RBAC cannot say. */
+export const SECRET_RULES: readonly RbacRule[] = [
+  { apiGroups: [''], resources: ['secrets'], verbs: ['list', 'watch'] },
+];
+
 /** What the controller needs; `add` and `addAfter` queue a key. */
-export type ProjectControllerPorts = Omit<ObservePorts, 'memory' | 'facts' | 'client'> &
+export type ProjectControllerPorts = Omit<ObservePorts, 'memory' | 'facts' | 'client' | 'secrets'> &
   Omit<PerformPorts, 'memory' | 'facts'> &
   Readonly<{
     facts: Facts;
+    informers: InformerPorts;
     add: (key: string, priority: Priority) => void;
     addAfter: (key: string, delayMs: number) => void;
   }>;
@@ -42,7 +52,7 @@ export type ProjectController = Readonly<{
   controller: Controller<ObservedProject, ProjectAction, ProjectStatus>;
   /** Subscribes to what wakes Projects. To be called once, before the caches start. */
   subscribe: () => void;
-  stop: () => void;
+  stop: () => Promise<void>;
 }>;
 
 /** Counts of Sessions are looked at so long after a change. Units: milliseconds. Source: 10-kubernetes §5. */
@@ -54,7 +64,12 @@ const CONTROL_PLANE_WAKES_PER_SECOND = 50;
 export const makeProjectController = (ports: ProjectControllerPorts): ProjectController => {
   const { caches, facts, add, addAfter, clock } = ports;
   const memory = new ProjectMemory();
-  const observe = makeProjectObserve({ ...ports, memory });
+  const secrets = new SecretWatch(ports.informers, (namespace, name) => {
+    for (const { key, value } of caches.projects.cache.byIndex(BY_NAMESPACE, namespace)) {
+      if (name === '' || (value !== undefined && secretNames(value.spec).includes(name))) add(key, 'person');
+    }
+  });
+  const observe = makeProjectObserve({ ...ports, memory, secrets });
   const { perform, writeStatus } = makeProjectPerform({ ...ports, memory });
   const wakes = new Pacer({ clock, perSecond: CONTROL_PLANE_WAKES_PER_SECOND, pass: (key) => add(key, 'resync') });
 
@@ -95,7 +110,14 @@ export const makeProjectController = (ports: ProjectControllerPorts): ProjectCon
     });
   };
 
-  return { controller, subscribe, stop: () => wakes.stop() };
+  return {
+    controller,
+    subscribe,
+    stop: async () => {
+      wakes.stop();
+      await secrets.stop();
+    },
+  };
 };
 
 const stalledStatus = ({ project, now }: ObservedProject, error: BeeuniError | undefined): ProjectStatus => ({

@@ -4,12 +4,15 @@ import { InvalidError } from '#base/errors.ts';
 import { deepFreeze } from '#kube/cache.ts';
 import type { KubeClient } from '#kube/client.ts';
 import type { Installation } from '#schema/installation.ts';
+import type { Project } from '#schema/resources/project.ts';
 import type { Session } from '#schema/resources/session.ts';
 import { BY_NAMESPACE, BY_PROJECT, type Caches } from '../runtime/caches.ts';
 import type { Facts } from '../runtime/facts.ts';
+import type { SecretWatch } from '../runtime/secret-watch.ts';
 import type { ServiceAccounts } from '../runtime/service-accounts.ts';
 import type { ProjectMemory } from './memory.ts';
-import type { ObservedProject, ObservedProjectSession } from './observed.ts';
+import type { ObservedProject, ObservedProjectSession, ObservedSecret } from './observed.ts';
+import { secretNames } from './secret-names.ts';
 
 /** What observing needs. */
 export type ObservePorts = Readonly<{
@@ -18,6 +21,7 @@ export type ObservePorts = Readonly<{
   facts: Pick<Facts, 'project' | 'controlPlane'>;
   serviceAccounts: ServiceAccounts;
   memory: ProjectMemory;
+  secrets: SecretWatch;
   clock: Clock;
   installation: Installation;
 }>;
@@ -31,9 +35,18 @@ const counted = ({ metadata, status }: Session): ObservedProjectSession => ({
   phase: status?.phase,
 });
 
+const secretsOf = ({ metadata, spec }: Project, memory: ProjectMemory, secrets: SecretWatch): ObservedSecret[] => {
+  const versions = secrets.versions(metadata.namespace, secretNames(spec)) ?? new Map<string, string>();
+  return [...versions].map(([name, version]) => ({
+    name,
+    version,
+    told: memory.toldSecret(metadata.uid, name, version),
+  }));
+};
+
 /** The observe function of the project controller. */
 export const makeProjectObserve =
-  ({ client, caches, facts, serviceAccounts, memory, clock, installation }: ObservePorts) =>
+  ({ client, caches, facts, serviceAccounts, memory, secrets, clock, installation }: ObservePorts) =>
   async (key: string): Promise<ObservedProject | undefined> => {
     const entry = caches.projects.cache.entry(key);
     memory.look(key, entry?.uid);
@@ -55,6 +68,7 @@ export const makeProjectObserve =
       serviceAccountSeen: serviceAccounts.isSeen(namespace),
       lastOfNamespace: caches.projects.cache.byIndex(BY_NAMESPACE, namespace).length <= 1,
       asked: asked === undefined ? undefined : { ...(last as typeof asked), agoMs: clock.monotonicMs() - atMs },
+      secrets: secretsOf(project, memory, secrets),
       installation,
     });
   };

@@ -18,6 +18,9 @@ export type ObservedProjectSession = Readonly<{
 /** What was asked of the control plane last in this process. */
 export type AskedSync = Readonly<{ generation: number; syncToken: string | null; features: string; agoMs: number }>;
 
+/** A Secret that the Project refers to: its version now, and the one that the control plane was told; empty: there is none. */
+export type ObservedSecret = Readonly<{ name: string; version: string; told: string }>;
+
 /** Everything that a Project plan may look at. Source: 10-kubernetes §5. */
 export type ObservedProject = Readonly<{
   /** API-server time. Units: milliseconds since 1970. Source: K20. */
@@ -30,5 +33,7 @@ export type ObservedProject = Readonly<{
   /** No other Project is in the namespace. */
   lastOfNamespace: boolean;
   asked: AskedSync | undefined;
+  /** Only Secrets whose metadata may be read and was read. */
+  secrets: readonly ObservedSecret[];
   installation: Installation;
 }>;

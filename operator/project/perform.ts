@@ -78,6 +78,9 @@ export const makeProjectPerform = (ports: PerformPorts) => {
         return serviceAccounts.remove(namespace, signal);
       case 'syncProject':
         return sync(o, action, signal);
+      case 'tellSecret':
+        await api.secretChanged(uid, action.name, action.version, signal);
+        return memory.tellSecret(uid, action.name, action.version);
       case 'deleteSession':
         await client.delete(SESSIONS, { namespace, name: action.name }, { uid: action.uid, signal });
         return;

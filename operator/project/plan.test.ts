@@ -207,6 +207,17 @@ test('a manifest that became invalid keeps the harness and the agents of the las
   assert.match(status.conditions?.[0]?.message ?? '', /beeuni\.yaml:3:7: wrong indentation/);
 });
 
+test('D10 the control plane is told once of a Secret that changed, and not of one that did not', () => {
+  const world = new ProjectWorld();
+  world.secrets = [
+    { name: 'same', version: '1', told: '1' },
+    { name: 'rotated', version: '2', told: '1' },
+    { name: 'gone', version: '', told: '7' },
+  ];
+  world.settle();
+  assert.deepEqual(world.told, ['rotated 2', 'gone ']);
+});
+
 test('the policy of the installation names the field that it does not allow', () => {
   const installation = anInstallation({
     sandbox: {

@@ -19,6 +19,14 @@ const SECOND_MS = 1_000;
 /** So long after the delete the finalizer goes without the control plane. Units: milliseconds. */
 const CLEANUP_LIMIT_MS = 300_000;
 
+/** Notices of Secrets that changed. Source: 10-kubernetes §6, rotation. */
+const secretActions = (o: ObservedProject): ProjectAction[] =>
+  o.controlPlane.state !== 'available'
+    ? []
+    : o.secrets
+        .filter(({ version, told }) => version !== told)
+        .map(({ name, version }) => ({ kind: 'tellSecret', name, version }));
+
 const letGo = (o: ObservedProject, withControlPlane: boolean): ProjectAction[] => [
   ...(withControlPlane ? [{ kind: 'closeProject', reason: 'deleted' } as const] : []),
   ...(o.lastOfNamespace ? [{ kind: 'removeServiceAccount' } as const] : []),
@@ -57,7 +65,7 @@ export const planProject = (o: ObservedProject): ProjectPlan => {
   if (!o.project.metadata.finalizers.includes(FINALIZERS.project)) actions.push({ kind: 'addFinalizer' });
   if (!o.serviceAccountSeen) actions.push({ kind: 'ensureServiceAccount' });
   const sync = syncActions(o);
-  actions.push(...sync);
+  actions.push(...sync, ...secretActions(o));
   const status = projectStatus(o);
   const isOpen = !isAnswered(o) && o.controlPlane.state !== 'down';
   const asksAgainMs = isOpen && o.asked !== undefined ? Math.max(0, ASK_AGAIN_MS - o.asked.agoMs) : undefined;

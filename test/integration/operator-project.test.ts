@@ -9,6 +9,7 @@ import {
   NETWORK_POLICIES,
   PODS,
   PROJECTS,
+  SECRETS,
   SERVICE_ACCOUNTS,
 } from '#kube/resource-types.ts';
 import { chooseStart } from '#operator/session/choose-start.ts';
@@ -107,6 +108,28 @@ describe('operator, projects', { skip }, () => {
     assert.equal((await untilCondition('Ready', 'NotReady')).status, 'False');
     bench.internal.raise(fact);
     await untilCondition('Ready', 'Ready');
+  });
+
+  test('D10 a Secret that is rotated is told to the control plane, by its metadata alone', async () => {
+    const { client } = api.admin;
+    const name = 'git-credentials';
+    const secret = { metadata: ref(name), stringData: { token: 'canary-one' } };
+    await apply(client, SECRETS, secret, { manager: 'beeuni-test', force: true });
+    await bench.project({ repository: { url: 'https://git.example.com/shop.git', credentialsSecretRef: { name } } });
+    const reads = () => bench.proxy.calls.filter(({ resource, events }) => resource === 'secrets' && events >= 0);
+    await until('Secrets are watched', () => reads().some(({ verb }) => verb === 'watch'));
+    assert.equal(bench.internal.callsOf('secretChanged').length, 0);
+    await mergePatch(client, SECRETS, ref(name), { stringData: { token: 'canary-two' } }, { manager: 'beeuni-test' });
+    const [call] = await until('it was told', () => {
+      const calls = bench.internal.callsOf('secretChanged');
+      return calls.length > 0 ? calls : undefined;
+    });
+    assert.equal((call?.body as { secretName: string } | undefined)?.secretName, name);
+    assert.ok(
+      reads().every(({ verb }) => verb === 'list' || verb === 'watch'),
+      'a Secret was read',
+    );
+    assert.ok(!operator.logged.some((line) => line.includes('canary')));
   });
 
   test('Block holds the deletion until the last Session is gone; new Sessions are refused', async () => {

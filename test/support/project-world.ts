@@ -5,8 +5,8 @@ import { deepFreeze } from '#kube/cache.ts';
 import { FINALIZERS } from '#kube/names.ts';
 import type { ProjectAction } from '#operator/project/actions.ts';
 import { projectStatusChange } from '#operator/project/major.ts';
-import type { AskedSync, ObservedProject, ObservedProjectSession } from '#operator/project/observed.ts';
-import { planProject, type ProjectPlan } from '#operator/project/plan.ts';
+import type { AskedSync, ObservedProject, ObservedProjectSession, ObservedSecret } from '#operator/project/observed.ts';
+import { type ProjectPlan, planProject } from '#operator/project/plan.ts';
 import { type Project, ProjectKind, type ProjectSpecInput, type ProjectStatus } from '#schema/resources/project.ts';
 import type { ProjectFact } from '#schema/wire/sync.ts';
 import type { ModelWorld } from './controller-suite.ts';
@@ -20,6 +20,9 @@ export class ProjectWorld {
   sessions: ObservedProjectSession[] = [];
   controlPlane: ObservedProject['controlPlane']['state'] = 'available';
   installation = anInstallation();
+  secrets: ObservedSecret[] = [];
+  /** Notices that the control plane got, as `name version`. */
+  readonly told: string[] = [];
   closed = false;
   serviceAccount = false;
   syncs = 0;
@@ -47,6 +50,7 @@ export class ProjectWorld {
         serviceAccountSeen: this.serviceAccount,
         lastOfNamespace: true,
         asked: this.#asked,
+        secrets: this.secrets,
         installation: this.installation,
       }),
     );
@@ -137,6 +141,12 @@ export class ProjectWorld {
         this.fact = { ...aProjectFact(), uid: action.request.uid, generation, syncToken, ...this.answer };
         return;
       }
+      case 'tellSecret':
+        this.told.push(`${action.name} ${action.version}`);
+        this.secrets = this.secrets.map((each) =>
+          each.name === action.name ? { ...each, told: action.version } : each,
+        );
+        return;
       case 'deleteSession':
         this.sessions = this.sessions.map((each) => (each.uid === action.uid ? { ...each, deleting: true } : each));
         return;
