@@ -110,14 +110,20 @@ describe('the boot of a daemon', { timeout: 300_000 }, () => {
   });
 
   it('reports a repository that cannot be fetched as CloneFailed, and heals by itself', async () => {
-    rig = await makeRig({ claim: { gitPath: '/sandbox/v1/git/other.git' } });
-    rig.start(withBrokenHarness(rig));
-    const health = await rig.controlPlane.healthy(
-      'a boot error',
-      (document) => document.boot_error_category === 'CloneFailed',
+    rig = await makeRig();
+    rig.controlPlane.setGone(true);
+    const daemon = rig.start(withBrokenHarness(rig));
+    const health = await until('the clone failed', async () => {
+      const document = await daemon.health();
+      return document.boot_error_category === 'CloneFailed' && document;
+    });
+    assert.deepEqual([health.repo_ready, health.commit_sha, health.status], [false, null, 'error']);
+    assert.match(health.boot_error ?? '', /^git fetch failed: /);
+    rig.controlPlane.setGone(false);
+    await rig.controlPlane.healthy(
+      'checked out',
+      (document) => document.repo_ready && document.boot_error_category !== 'CloneFailed',
     );
-    assert.deepEqual([health.repo_ready, health.commit_sha], [false, null]);
-    assert.ok(!(health.boot_error ?? '').includes('127.0.0.1:0'));
   });
 
   it('A22 checks out the session branch with the author of the claim and no credential in its configuration', async () => {

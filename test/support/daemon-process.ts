@@ -96,8 +96,12 @@ export const startDaemon = (
       output += text;
     });
   }
+  let isOver = false;
   const exited = new Promise<Readonly<{ code: number | null; signal: string | null }>>((resolve) => {
-    child.once('exit', (code, signal) => resolve({ code, signal }));
+    child.once('exit', (code, signal) => {
+      isOver = true;
+      resolve({ code, signal });
+    });
   });
   const url = (): Promise<string> =>
     until(
@@ -131,7 +135,7 @@ export const startDaemon = (
     },
     exited,
     cleanUp: async () => {
-      const health = await call('GET', '/beeuni/health').catch(() => undefined);
+      const health = isOver ? undefined : await call('GET', '/beeuni/health').catch(() => undefined);
       const pid = (health?.body as HealthDocument | undefined)?.harness.details['pid'];
       child.kill('SIGKILL');
       await exited;

@@ -80,6 +80,10 @@ export const opencodeEnvironment = (settings: ProcessSettings, password: string)
     OPENCODE_DISABLE_EMBEDDED_WEB_UI: '1',
     ...(settings.questions ? { OPENCODE_ENABLE_QUESTION_TOOL: '1' } : {}),
     npm_config_offline: 'true',
+    // The workspace belongs to root in a pod, and an image of a user's own may lack this in its system configuration.
+    GIT_CONFIG_COUNT: '1',
+    GIT_CONFIG_KEY_0: 'safe.directory',
+    GIT_CONFIG_VALUE_0: paths.workspace,
     [TOKEN_VARIABLE]: settings.token,
     [settings.marker.name]: settings.marker.value,
   };
