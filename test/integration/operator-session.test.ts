@@ -311,6 +311,15 @@ describe('operator, sessions', { skip }, () => {
     await until('every Session was looked at', async () => (await operator.passes('done')) >= items.length - waiting);
     await until('facts are known', () => operator.logged.some((line) => line.includes('"state":"available"')));
     assert.deepEqual(bench.writesSince(mark).map(writeLine), []);
+    const before = await operator.passes('done');
+    assert.ok(bench.proxy.cutWatches('reset') > 0);
+    await bench.patchSession('six', { model: 'acme/coder-large' });
+    await bench.untilSession('six', 'answers its new generation', (s) => isReady(s) && s.metadata.generation === 2);
+    await until('it was looked at', async () => (await operator.passes('done')) > before);
+    assert.deepEqual(
+      bench.writesSince(mark).map((call) => `${writeLine(call)} ${call.name}`),
+      ['apply sessions/status six'],
+    );
     assert.equal(await operator.conflicts(), 0);
   });
 });
