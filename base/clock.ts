@@ -44,7 +44,3 @@ export const sleep = (clock: Clock, delayMs: number, signal?: AbortSignal): Prom
     signal?.addEventListener('abort', onAbort, { once: true });
   });
 };
-
-/** RFC 3339 in whole seconds, for example `2026-11-30T12:41:07Z`. Source: K5. */
-export const rfc3339Seconds = (epochMs: number): string =>
-  `${new Date(epochMs).toISOString().slice(0, 'yyyy-mm-ddThh:mm:ss'.length)}Z`;

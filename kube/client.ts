@@ -12,7 +12,7 @@ import {
   type Transport,
 } from './transport.ts';
 
-export type { ClientPorts, KubeQuery, KubeRequest, KubeVerb, Selection, WatchOptions } from './transport.ts';
+export type { ClientPorts, Selection } from './transport.ts';
 
 /** Limits of one call; `timeoutMs` is for all attempts together, 30_000 when absent. */
 export type CallOptions = Readonly<{ signal?: AbortSignal | undefined; timeoutMs?: number | undefined }>;

@@ -3,7 +3,7 @@
 import type { ObjectMeta } from './resource-types.ts';
 
 /** Prefix of our labels, annotations and finalizers; only the operator may set them (V2). */
-export const PREFIX = 'beeuni.dev/';
+const PREFIX = 'beeuni.dev/';
 
 /** Labels of children. */
 export const LABELS = {
@@ -95,9 +95,3 @@ export const childLabels = (
   [LABELS.sessionUid]: of.sessionUid,
   [LABELS.source]: of.source.toLowerCase(),
 });
-
-/** The value of a label; undefined when absent. */
-export const labelOf = (metadata: ObjectMeta, label: string): string | undefined => metadata.labels?.[label];
-/** The value of an annotation; undefined when absent. */
-export const annotationOf = (metadata: ObjectMeta, annotation: string): string | undefined =>
-  metadata.annotations?.[annotation];

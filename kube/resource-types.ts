@@ -102,9 +102,3 @@ export const pathOf = (
 /** Key of an object in caches and queues: `namespace/name`, or `name` without a namespace. */
 export const keyOf = (ref: ObjectRef): string =>
   ref.namespace === undefined ? ref.name : `${ref.namespace}/${ref.name}`;
-
-/** The name that a key stands for. */
-export const refOf = (key: string): ObjectRef => {
-  const slash = key.indexOf('/');
-  return slash < 0 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
-};

@@ -11,7 +11,6 @@ export const OwnerReferenceSchema = z.object({
   controller: z.boolean().optional(),
   blockOwnerDeletion: z.boolean().optional(),
 });
-export type OwnerReference = z.output<typeof OwnerReferenceSchema>;
 
 /** Metadata of an object that the API server has stored; maps and lists are filled, `managedFields` is dropped. */
 export const ObjectMetaSchema = z.object({
@@ -27,7 +26,6 @@ export const ObjectMetaSchema = z.object({
   finalizers: z.array(z.string()).default([]),
   ownerReferences: z.array(OwnerReferenceSchema).default([]),
 });
-export type ObjectMeta = z.output<typeof ObjectMetaSchema>;
 
 /** Metadata as people write it. */
 export type ObjectMetaInput = Readonly<{

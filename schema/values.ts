@@ -238,5 +238,3 @@ export const ValuesSchema = z.strictObject({
   extraObjects: freeList,
   global: z.record(z.string(), z.unknown()).optional().describe('Values that Helm shares between charts; not read.'),
 });
-/** Values with every default filled. */
-export type Values = z.output<typeof ValuesSchema>;

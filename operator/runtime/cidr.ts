@@ -43,9 +43,6 @@ export const contains = (outer: Network, inner: Network): boolean => {
   return outer.first >> host === inner.first >> host;
 };
 
-/** Whether two networks share an address. */
-export const overlaps = (a: Network, b: Network): boolean => contains(a, b) || contains(b, a);
-
 /** What is never reachable unless an installation allows it by name. Source: 10-kubernetes §7, NetworkPolicy. */
 export const BLOCKED_CIDRS: readonly string[] = [
   '0.0.0.0/8',

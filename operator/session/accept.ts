@@ -25,9 +25,6 @@ const refused = (reason: string, message: string): ConditionNote => note('False'
 export const acceptedBefore = (o: ObservedSession): ConditionNote | undefined =>
   findCondition(o.session.status?.conditions ?? [], TYPE);
 
-/** True when the stored condition is True: then what cannot be looked at now changes nothing. */
-export const wasAccepted = (o: ObservedSession): boolean => acceptedBefore(o)?.status === 'True';
-
 const names = (all: readonly string[]): string =>
   all.length === 0 ? 'none' : all.slice(0, MAX_NAMES).join(', ') + (all.length > MAX_NAMES ? ', …' : '');
 

@@ -4,7 +4,6 @@ import { z } from 'zod';
 import { MODEL_NAME_PATTERN } from '../primitives.ts';
 
 export const PERMISSION_ACTIONS = ['ask', 'allow', 'deny'] as const;
-export type PermissionAction = (typeof PERMISSION_ACTIONS)[number];
 export const AGENT_MODES = ['primary', 'subagent', 'all'] as const;
 export type AgentMode = (typeof AGENT_MODES)[number];
 const COLORS = ['primary', 'secondary', 'accent', 'success', 'warning', 'error', 'info'];

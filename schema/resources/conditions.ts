@@ -5,7 +5,6 @@ import { counter, Timestamp, text } from '../primitives.ts';
 
 /** Status of a condition. */
 export const CONDITION_STATUSES = ['True', 'False', 'Unknown'] as const;
-export type ConditionStatus = (typeof CONDITION_STATUSES)[number];
 
 /** One condition, as the Kubernetes API conventions have it; messages at most 1,024 characters. Source: K10, K11. */
 export const ConditionSchema = z.object({
@@ -305,32 +304,6 @@ export const SESSION_CONDITIONS = {
 } as const satisfies Record<string, ConditionWords>;
 
 export type ProjectConditionType = keyof typeof PROJECT_CONDITIONS;
-export type SessionConditionType = keyof typeof SESSION_CONDITIONS;
-
-type KeyOf<T> = Extract<keyof T, string>;
-/** The reasons that a Project condition of one type may have with one status. */
-export type ProjectReason<
-  T extends ProjectConditionType = ProjectConditionType,
-  S extends ConditionStatus = ConditionStatus,
-> = T extends ProjectConditionType
-  ? S extends ConditionStatus
-    ? KeyOf<(typeof PROJECT_CONDITIONS)[T][S]>
-    : never
-  : never;
-/** The reasons that a Session condition of one type may have with one status. */
-export type SessionReason<
-  T extends SessionConditionType = SessionConditionType,
-  S extends ConditionStatus = ConditionStatus,
-> = T extends SessionConditionType
-  ? S extends ConditionStatus
-    ? KeyOf<(typeof SESSION_CONDITIONS)[T][S]>
-    : never
-  : never;
-
-/** Condition types of a Project, in the order they are listed. */
-export const PROJECT_CONDITION_TYPES = Object.keys(PROJECT_CONDITIONS) as readonly ProjectConditionType[];
-/** Condition types of a Session, in the order they are listed. */
-export const SESSION_CONDITION_TYPES = Object.keys(SESSION_CONDITIONS) as readonly SessionConditionType[];
 
 /** The closed list of reasons of Kubernetes Events about a Session. */
 export const SESSION_EVENTS = [

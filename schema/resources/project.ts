@@ -37,15 +37,11 @@ import {
 export const FLAG_STATES = ['Inherit', 'Enabled', 'Disabled'] as const;
 export type FlagState = (typeof FLAG_STATES)[number];
 export const EGRESS_MODES = ['Restricted', 'AllowList', 'Public'] as const;
-export type EgressMode = (typeof EGRESS_MODES)[number];
 export const DELETION_POLICIES = ['Block', 'Cascade'] as const;
-export type DeletionPolicy = (typeof DELETION_POLICIES)[number];
 export {
   FEATURE_FLAGS,
-  FEATURE_SOURCES,
   type FeatureFlag,
   type FeatureSource,
-  MODEL_PROBLEMS,
   type ModelProblem,
   PROJECT_PHASES,
   type ProjectPhase,
@@ -369,7 +365,5 @@ export const ProjectKind = defineKind({
 export type ProjectSpecInput = z.input<typeof ProjectSpecSchema>;
 /** Spec of a Project as code reads it: defaults are filled. */
 export type ProjectSpec = z.output<typeof ProjectSpecSchema>;
-/** A Project as people write it. */
-export type ProjectInput = typeof ProjectKind.$input;
 /** A stored Project as code reads it. */
 export type Project = typeof ProjectKind.$object;

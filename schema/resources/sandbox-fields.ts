@@ -98,11 +98,9 @@ export const WorkspaceSchema = z
       ),
     ),
   );
-export type Workspace = z.output<typeof WorkspaceSchema>;
 
 /** What a Session or a whole Project is asked to be. */
 export const OPERATING_MODES = ['Running', 'Suspended'] as const;
-export type OperatingMode = (typeof OPERATING_MODES)[number];
 
 /** Why level 1 chose a harness. Source: 00-product §4. */
 export const HARNESS_REASONS = ['gateway-off', 'project-flag', 'manifest-runtime', 'default'] as const;

@@ -31,9 +31,7 @@ import {
 } from './sandbox-fields.ts';
 
 export const SESSION_MODES = ['Interactive', 'Task'] as const;
-export type SessionMode = (typeof SESSION_MODES)[number];
 export const SOURCE_KINDS = ['User', 'Trigger', 'Channel', 'Child'] as const;
-export type SourceKind = (typeof SOURCE_KINDS)[number];
 /** Phases of a Session, for people and columns; derived. Source: 10-kubernetes §4. */
 export const SESSION_PHASES = [
   'Pending',
@@ -53,16 +51,12 @@ export const MODEL_SOURCES = ['Session', 'Agent', 'Project', 'Platform'] as cons
 export type ModelSource = (typeof MODEL_SOURCES)[number];
 /** Where the running configuration comes from. Source: A172. */
 export const CONFIG_SOURCES = ['release', 'image-default', 'workspace'] as const;
-export type ConfigSource = (typeof CONFIG_SOURCES)[number];
 export const ACTIVITY_STATES = ['Idle', 'Working', 'WaitingForInput'] as const;
-export type ActivityState = (typeof ACTIVITY_STATES)[number];
 export const SUSPENSION_REASONS = ['Requested', 'Idle', 'Budget', 'ProjectSuspended'] as const;
 export type SuspensionReason = (typeof SUSPENSION_REASONS)[number];
 /** How a turn ended; Interrupted: the sandbox or the daemon died. */
 export const TURN_OUTCOMES = ['Succeeded', 'Failed', 'Aborted', 'Interrupted'] as const;
-export type TurnOutcome = (typeof TURN_OUTCOMES)[number];
 export const HEALTH_STATES = ['Answering', 'Silent', 'Unknown'] as const;
-export type HealthState = (typeof HEALTH_STATES)[number];
 
 /** What a failure costs: a try with its cool-down, nothing (start again at once), or the whole Session. */
 type FailureRule = Readonly<{ effect: 'Counts' | 'StartsAgain' | 'Terminal'; retryable: boolean }>;
@@ -377,10 +371,6 @@ export const SessionKind = defineKind({
 
 /** Spec of a Session as people write it: defaults are optional. */
 export type SessionSpecInput = z.input<typeof SessionSpecSchema>;
-/** Spec of a Session as code reads it: defaults are filled. */
-export type SessionSpec = z.output<typeof SessionSpecSchema>;
 export type SessionStatus = z.output<typeof SessionStatusSchema>;
-/** A Session as people write it. */
-export type SessionInput = typeof SessionKind.$input;
 /** A stored Session as code reads it. */
 export type Session = typeof SessionKind.$object;

@@ -11,6 +11,3 @@ export const errorBody = z.object({
     requestId: z.string(),
   }),
 });
-
-/** See errorBody. */
-export type ErrorBody = z.output<typeof errorBody>;

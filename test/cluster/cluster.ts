@@ -4,19 +4,17 @@ import { parseArgs } from 'node:util';
 import { attachInNode, importImage, nodeStatus, startNode, stopNode } from './node.ts';
 import { defaultName } from './node-state.ts';
 
-export { type Apiserver, type ApiserverOptions, startApiserver } from './apiserver.ts';
-export { ensureKubeBinary, kubernetesVersion, type Log } from './binary.ts';
+export { type Apiserver, startApiserver } from './apiserver.ts';
+export { ensureKubeBinary } from './binary.ts';
 export {
-  attachInNode,
   importImage,
   type NodeCluster,
-  type NodeStatus,
   nodeStatus,
   runInNode,
   startNode,
   stopNode,
 } from './node.ts';
-export { type ClusterKind, debianPackages, missingPrerequisites, skipReason } from './prerequisites.ts';
+export { skipReason } from './prerequisites.ts';
 
 const help = `A real one-node Kubernetes cluster for the tests and for make up.
 

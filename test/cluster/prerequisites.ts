@@ -7,19 +7,6 @@ import { kubeBinaryIsBuilt } from './binary.ts';
 /** Kinds of cluster: `apiserver` has no node and needs no root, `node` runs pods. */
 export type ClusterKind = 'apiserver' | 'node';
 
-/** Debian packages that hold every program of both kinds. */
-export const debianPackages = [
-  'bash',
-  'containerd',
-  'containernetworking-plugins',
-  'iproute2',
-  'iptables',
-  'openssl',
-  'procps',
-  'runc',
-  'util-linux',
-] as const;
-
 const programs: Readonly<Record<ClusterKind, readonly string[]>> = {
   apiserver: ['openssl', 'flock', 'setpriv'],
   node: [

@@ -13,7 +13,6 @@ const rbac = (plural: string, kind: string, namespaced: boolean): ResourceType =
 });
 /** Kinds of permissions. */
 export const ROLE_BINDINGS = rbac('rolebindings', 'RoleBinding', true);
-export const CLUSTER_ROLE_BINDINGS = rbac('clusterrolebindings', 'ClusterRoleBinding', false);
 
 /** What a token is for. `pod` binds it to a pod of the same namespace. */
 export type TokenWish = Readonly<{

@@ -1,9 +1,6 @@
 // A model provider for tests: the scripted model of the demo, which remembers what it was asked.
-// A test drives it by lines `@@…` in the user message (see parseScript), or by `queue`.
+// A test drives it by lines `@@…` in the user message (examples/demo/model-script.ts), or by `queue`.
 import { type RecordedRequest, type ScriptedModel, startScriptedModel } from '#examples/demo/scripted-model.ts';
-
-export type { Step } from '#examples/demo/model-script.ts';
-export { parseScript } from '#examples/demo/model-script.ts';
 
 /** A running provider. `requests` is every request so far; `nextRequest` waits for one more, 10 s at most. */
 export type ScriptedProvider = ScriptedModel &
