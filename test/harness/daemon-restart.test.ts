@@ -119,6 +119,22 @@ describe('a daemon on the volume of a dead one', { skip, timeout: 600_000 }, () 
     assert.equal(rig.git.branch('elsewhere'), undefined);
   });
 
+  it('drains when the control plane asks: the turn is aborted, and no further prompt is taken', async () => {
+    const { controlPlane } = rig;
+    const drain = (turn: 'wait' | 'abort') =>
+      second.call('POST', '/beeuni/drain', controlPlane.daemonCredential, { turn, deadlineMs: 600_000 });
+    const running = controlPlane.prompt('@@tool bash {"command":"sleep 300","description":"d"}');
+    const waiting = controlPlane.prompt('@@say never');
+    await nudge(second);
+    await controlPlane.event('message.part.updated', running);
+    assert.deepEqual(await drain('abort'), { status: 202, body: { idle: false } });
+    assert.equal((await controlPlane.event('turn.ended', running)).data['outcome'], 'Aborted');
+    await controlPlane.healthy('idle', (health) => health.activity.state === 'Idle');
+    assert.deepEqual(await drain('wait'), { status: 202, body: { idle: true } });
+    await nudge(second);
+    assert.deepEqual(controlPlane.eventsOf(waiting), []);
+  });
+
   it('D7 ends by itself when a newer daemon serves the session', async () => {
     rig.controlPlane.supersede();
     const { code } = await second.exited;
