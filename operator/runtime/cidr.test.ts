@@ -15,6 +15,9 @@ test('a text with host bits, a wrong length or a wrong address is no network', (
     '::/129',
     'fe80::1/10',
     '01.0.0.0/8',
+    'fe80::%eth0/64',
+    '[::1]/128',
+    '::ffff:10.0.0.0/104',
   ])
     assert.equal(parseCidr(text), undefined, text);
   for (const text of [...BLOCKED_CIDRS, '2001:db8::/32', '0.0.0.0/0', '::/0']) assert.ok(parseCidr(text), text);

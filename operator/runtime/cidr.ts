@@ -1,37 +1,21 @@
 // Networks in CIDR form: read, compare, and take blocked ranges out. Pure. Must not know policies.
+import { parseAddress } from '#schema/rules/provider-address.ts';
 
 /** A network: version, first address as a number, length of the prefix in bits. */
 export type Network = Readonly<{ bits: 32 | 128; first: bigint; prefix: number }>;
 
-const readIpv4 = (text: string): bigint | undefined => {
-  const parts = text.split('.');
-  if (parts.length !== 4 || !parts.every((part) => /^(0|[1-9][0-9]{0,2})$/.test(part) && Number(part) < 256))
-    return undefined;
-  return parts.reduce((sum, part) => sum * 256n + BigInt(part), 0n);
-};
+const numberOf = (bytes: readonly number[]): bigint => bytes.reduce((sum, byte) => sum * 256n + BigInt(byte), 0n);
 
-const readIpv6 = (text: string): bigint | undefined => {
-  const halves = text.split('::');
-  if (halves.length > 2) return undefined;
-  const groupsOf = (half: string | undefined): string[] => (half === undefined || half === '' ? [] : half.split(':'));
-  const head = groupsOf(halves[0]);
-  const tail = groupsOf(halves[1]);
-  const missing = 8 - head.length - tail.length;
-  if (halves.length === 1 ? missing !== 0 : missing < 1) return undefined;
-  const groups = [...head, ...Array<string>(halves.length === 1 ? 0 : missing).fill('0'), ...tail];
-  if (!groups.every((group) => /^[0-9A-Fa-f]{1,4}$/.test(group))) return undefined;
-  return groups.reduce((sum, group) => sum * 65_536n + BigInt(`0x${group}`), 0n);
-};
-
-/** The network that a text names; undefined when it is none, or when host bits are set. */
+/** The network that a text names; undefined when it is none, holds an IPv4 address inside IPv6, or has host bits set. */
 export const parseCidr = (text: string): Network | undefined => {
   const match = /^([^/]+)\/([0-9]{1,3})$/.exec(text);
   const address = match?.[1];
-  if (address === undefined) return undefined;
+  if (address === undefined || /[%[]/.test(address)) return undefined;
   const bits = address.includes(':') ? 128 : 32;
-  const first = bits === 128 ? readIpv6(address) : readIpv4(address);
   const prefix = Number(match?.[2]);
-  if (first === undefined || prefix > bits) return undefined;
+  const bytes = parseAddress(address);
+  if (bytes?.length !== bits / 8 || prefix > bits) return undefined;
+  const first = numberOf(bytes);
   const host = BigInt(bits - prefix);
   return (first >> host) << host === first ? { bits, first, prefix } : undefined;
 };

@@ -2,7 +2,7 @@
 // Source: 20-control-plane §8, A139 to A142. Must not know how events are stored or sent.
 import { z } from 'zod';
 
-/** How a turn ended. Source: 10-kubernetes §3, status.lastTurn. */
+/** How a turn ended; Interrupted: the sandbox or the daemon died. Source: 10-kubernetes §3, status.lastTurn. */
 export const turnOutcome = z.enum(['Succeeded', 'Failed', 'Aborted', 'Interrupted']);
 
 /** Closed list of turn error codes. Source: A142. */

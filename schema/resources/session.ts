@@ -2,6 +2,7 @@
 // It must not know how a Session is started or run. No `.refine()` or `.transform()`: rules are CEL. Source: 10-kubernetes §3.
 import { z } from 'zod';
 import { defineKind } from '../define-kind.ts';
+import { turnOutcome } from '../events/envelope.ts';
 import {
   AS_SET,
   BranchName,
@@ -54,8 +55,6 @@ export const CONFIG_SOURCES = ['release', 'image-default', 'workspace'] as const
 export const ACTIVITY_STATES = ['Idle', 'Working', 'WaitingForInput'] as const;
 export const SUSPENSION_REASONS = ['Requested', 'Idle', 'Budget', 'ProjectSuspended'] as const;
 export type SuspensionReason = (typeof SUSPENSION_REASONS)[number];
-/** How a turn ended; Interrupted: the sandbox or the daemon died. */
-export const TURN_OUTCOMES = ['Succeeded', 'Failed', 'Aborted', 'Interrupted'] as const;
 export const HEALTH_STATES = ['Answering', 'Silent', 'Unknown'] as const;
 
 /** What a failure costs: a try with its cool-down, nothing (start again at once), or the whole Session. */
@@ -316,7 +315,7 @@ export const SessionStatusSchema = z.object({
   lastTurn: z
     .object({
       id: id64.describe('Turn.'),
-      outcome: z.enum(TURN_OUTCOMES).describe('How it ended.'),
+      outcome: turnOutcome.describe('How it ended.'),
       startedAt: Timestamp.optional().describe('When it started.'),
       finishedAt: Timestamp.optional().describe('When it ended.'),
       summary: text(1024).optional().describe('Head of the last visible answer.'),

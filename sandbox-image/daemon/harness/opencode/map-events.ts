@@ -1,6 +1,6 @@
 // OpenCode's event frames in the product's words. Pure: what comes out depends on what came in, and on nothing else.
 // Must not know sockets, turns or the host. Source: harness-runtimes §2.4, §5, A139 to A141.
-import type { EventData, MessagePart } from '#schema/events/envelope.ts';
+import { type EventData, type MessagePart, messagePart } from '#schema/events/envelope.ts';
 import type { HumanRequest } from '../contract/adapter.ts';
 import { type HarnessEvent, ROOT_THREAD } from '../contract/events.ts';
 import { PROVIDER_ID } from './config-files.ts';
@@ -133,20 +133,7 @@ const detailsOf = (part: Fields): Record<string, unknown> => {
   }
 };
 
-const PART_TYPES: ReadonlySet<string> = new Set<MessagePart['type']>([
-  'text',
-  'reasoning',
-  'file',
-  'tool',
-  'step-start',
-  'step-finish',
-  'snapshot',
-  'patch',
-  'agent',
-  'retry',
-  'compaction',
-  'subtask',
-]);
+const PART_TYPES: ReadonlySet<string> = new Set(messagePart.shape.type.options);
 
 const partOf = (part: Fields): MessagePart | undefined => {
   const id = textOf(part['id']);
