@@ -14,7 +14,7 @@ import { createEventMapper, type Effect, type EventMapper } from './map-events.t
 import { messageIds } from './message-id.ts';
 import { startOpencode, writeConfig } from './process.ts';
 import { type Server, supervise } from './supervisor.ts';
-import { type TurnWatch, turnEndOf, watchEffect, watchTurn } from './turn-watch.ts';
+import { type TurnWatch, turnEndOf, watchEffect, watchOn, watchTurn } from './turn-watch.ts';
 
 /** Times that a test may shorten. Units: milliseconds. */
 export type OpencodeTimes = Readonly<{
@@ -259,11 +259,20 @@ export const startHarness = async (
       look();
     });
 
-  /** Lets the last parts of an aborted turn arrive. */
-  const settle = async (server: Server): Promise<void> => {
+  /** Lets the last parts of a turn arrive that was aborted or failed. */
+  const settle = async (server: Server, turn: Active): Promise<void> => {
     const begin = clock.monotonicMs();
-    while ((mapper?.openCalls() ?? 0) > 0 && clock.monotonicMs() - begin < SETTLE_LIMIT_MS) {
-      await sleep(clock, 20, server.lost);
+    const isOpen = (): boolean => !turn.watch.settled || (mapper?.openCalls() ?? 0) > 0;
+    while (isOpen() && clock.monotonicMs() - begin < SETTLE_LIMIT_MS) await sleep(clock, 20, server.lost);
+  };
+
+  /** Whether the server itself says that the session rests; an "idle" may be the late one of an aborted run. */
+  const isIdle = async (server: Server): Promise<boolean> => {
+    try {
+      return !(await server.client.busySessions(times.probeTimeoutMs)).has(server.sessionId);
+    } catch (error) {
+      log.warn('the harness did not say whether it works', { err: error });
+      return true;
     }
   };
 
@@ -297,9 +306,13 @@ export const startHarness = async (
       if (signal.aborted) onAbort();
       else signal.addEventListener('abort', onAbort, { once: true });
       void guardTurn(server, over.signal);
-      const isOver = await ending;
+      let isOver = await ending;
+      while (isOver && !(await isIdle(server))) {
+        turn.watch = watchOn(turn.watch);
+        isOver = await waitForEnd(turn, server.lost);
+      }
       if (!isOver) return signal.aborted ? { kind: 'aborted' } : died;
-      await settle(server);
+      await settle(server, turn);
       return turnEndOf(turn.watch);
     } finally {
       over.abort();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Effect } from './map-events.ts';
-import { type TurnWatch, turnEndOf, watchEffect, watchTurn } from './turn-watch.ts';
+import { type TurnWatch, turnEndOf, watchEffect, watchOn, watchTurn } from './turn-watch.ts';
 
 const after = (...effects: readonly Effect[]): TurnWatch => effects.reduce(watchEffect, watchTurn('msg_1'));
 const mine: Effect = { kind: 'message', role: 'user', id: 'msg_1', error: undefined };
@@ -22,27 +22,43 @@ describe('watchEffect', () => {
   });
 
   it('D17 is over at the idle after its own busy', () => {
-    assert.equal(after(mine, busy, answer('a'), idle).phase, 'over');
-    assert.deepEqual(turnEndOf(after(mine, busy, answer('a'), idle)), { kind: 'completed' });
+    assert.equal(after(mine, busy, answer('msg_2'), idle).phase, 'over');
+    assert.deepEqual(turnEndOf(after(mine, busy, answer('msg_2'), idle)), { kind: 'completed' });
   });
 
   it('forgets an error that a further answer followed', () => {
     const failed: Effect = { kind: 'error', error: { code: 'context_length', message: 'too long' } };
-    assert.equal(turnEndOf(after(mine, busy, answer('a'), failed, answer('b'), idle)).kind, 'completed');
-    assert.deepEqual(turnEndOf(after(mine, busy, answer('a'), failed, idle)), {
+    assert.equal(turnEndOf(after(mine, busy, answer('msg_2'), failed, answer('msg_3'), idle)).kind, 'completed');
+    assert.deepEqual(turnEndOf(after(mine, busy, answer('msg_2'), failed, idle)), {
       kind: 'failed',
       code: 'context_length',
       message: 'too long',
     });
   });
 
-  it('leaves aside the late end of an older answer', () => {
-    const late = answer('old', { code: 'aborted', message: 'Aborted' });
-    assert.equal(turnEndOf(after(late, mine, busy, answer('a'), idle)).kind, 'completed');
+  it('leaves aside the late end of an older answer, whenever it comes', () => {
+    const late = answer('msg_0', { code: 'aborted', message: 'Aborted' });
+    assert.equal(turnEndOf(after(late, mine, busy, answer('msg_2'), idle)).kind, 'completed');
+    assert.equal(turnEndOf(after(mine, busy, answer('msg_2'), late, answer('msg_2'), idle)).kind, 'completed');
+  });
+
+  it('is settled once an error is told of the answer too, which comes after "idle"', () => {
+    const failed: Effect = { kind: 'error', error: { code: 'credits', message: 'used up' } };
+    const over = after(mine, busy, answer('msg_2'), failed, idle);
+    assert.deepEqual([over.phase, over.settled], ['over', false]);
+    const settled = watchEffect(over, answer('msg_2', { code: 'rate_limit', message: 'told of the answer' }));
+    assert.equal(settled.settled, true);
+    assert.deepEqual(turnEndOf(settled), { kind: 'failed', code: 'rate_limit', message: 'told of the answer' });
+    assert.equal(watchEffect(over, answer('msg_3', { code: 'aborted', message: 'of the next turn' })), over);
+  });
+
+  it('goes on when the server says that it still works', () => {
+    const again = watchOn(after(mine, busy, idle));
+    assert.equal(watchEffect(again, idle).phase, 'over');
   });
 
   it('reports an aborted answer as aborted', () => {
-    const aborted = answer('a', { code: 'aborted', message: 'Aborted' });
-    assert.deepEqual(turnEndOf(after(mine, busy, answer('a'), aborted, idle)), { kind: 'aborted' });
+    const aborted = answer('msg_2', { code: 'aborted', message: 'Aborted' });
+    assert.deepEqual(turnEndOf(after(mine, busy, answer('msg_2'), aborted, idle)), { kind: 'aborted' });
   });
 });
