@@ -31,13 +31,13 @@ test('a condition nobody speaks of any more is dropped', () => {
 });
 
 test('one condition is replaced in its place or added at the end', () => {
-  const other = { ...old, type: 'Stalled' };
+  const other = { ...old, type: 'Synced' };
   const replaced = withCondition([old, other], { ...old, status: 'True', reason: 'Ready' }, 2, now);
   assert.deepEqual(
     replaced.map(({ type, status }) => [type, status]),
     [
       ['Ready', 'True'],
-      ['Stalled', 'False'],
+      ['Synced', 'False'],
     ],
   );
   assert.deepEqual(withCondition([], old, 1, now).length, 1);

@@ -189,7 +189,7 @@ export const PURE_FILES: readonly string[] = [
   'schema/**/*.ts',
   'kube/{conditions,names,owner,covers,resource-types,cache}.ts',
   'operator/{project,session}/*.ts',
-  'operator/runtime/{canonical,cidr,choose-harness,control-plane,controller,quantity,status-change,time,written}.ts',
+  'operator/runtime/{canonical,cidr,choose-harness,control-plane,controller,failed-condition,quantity,status-change,time,written}.ts',
   'controlplane/**/{compile,release-id,policy,push-rule}.ts',
   'sandbox-image/daemon/harness/contract/{adapter,events,capabilities}.ts',
   'sandbox-image/daemon/**/{map-events,config-files,plugin-source,turn-error}.ts',

@@ -1,18 +1,15 @@
 // The project controller: its parts put together, what wakes it, and the rights it needs.
 // Must not decide anything: plan.ts does. Source: 10-kubernetes §5.
-import type { BeeuniError } from '#base/errors.ts';
-import { withCondition } from '#kube/conditions.ts';
 import type { InformerPorts } from '#kube/informer.ts';
 import type { Priority } from '#kube/queue.ts';
 import { apiVersionOf, PROJECTS } from '#kube/resource-types.ts';
 import type { ProjectStatus } from '#schema/resources/project.ts';
-import { BY_PROJECT } from '../runtime/caches.ts';
+import { BY_NAMESPACE, BY_PROJECT } from '../runtime/caches.ts';
 import type { Controller, RbacRule } from '../runtime/controller.ts';
 import type { Facts } from '../runtime/facts.ts';
-import { BY_NAMESPACE } from '../runtime/caches.ts';
+import { withFailed } from '../runtime/failed-condition.ts';
 import { Pacer } from '../runtime/pacer.ts';
 import { SecretWatch } from '../runtime/secret-watch.ts';
-import { timestamp } from '../runtime/time.ts';
 import type { ProjectAction } from './actions.ts';
 import { projectStatusChange } from './major.ts';
 import { ProjectMemory } from './memory.ts';
@@ -79,7 +76,10 @@ export const makeProjectController = (ports: ProjectControllerPorts): ProjectCon
     plan: planProject,
     perform,
     statusOnFailure: () => undefined,
-    stalled: stalledStatus,
+    stalled: ({ project, now }, error) => ({
+      ...project.status,
+      conditions: withFailed(project.status?.conditions, error, project.metadata.generation, now),
+    }),
     storedStatus: ({ project }) => project.status,
     compare: projectStatusChange,
     writeStatus,
@@ -119,18 +119,3 @@ export const makeProjectController = (ports: ProjectControllerPorts): ProjectCon
     },
   };
 };
-
-const stalledStatus = ({ project, now }: ObservedProject, error: BeeuniError | undefined): ProjectStatus => ({
-  ...project.status,
-  conditions: withCondition(
-    project.status?.conditions ?? [],
-    {
-      type: 'Stalled',
-      status: 'True',
-      reason: 'ReconcileFailed',
-      message: error === undefined ? 'internal: see the log of the operator' : `${error.code}: ${error.message}`,
-    },
-    project.metadata.generation,
-    timestamp(now),
-  ),
-});

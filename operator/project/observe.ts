@@ -1,8 +1,8 @@
 // Everything that a Project plan looks at, from caches, facts and this process's memory. Must not decide anything.
 import type { Clock } from '#base/clock.ts';
-import { InvalidError } from '#base/errors.ts';
 import { deepFreeze } from '#kube/cache.ts';
 import type { KubeClient } from '#kube/client.ts';
+import { PROJECTS } from '#kube/resource-types.ts';
 import type { Installation } from '#schema/installation.ts';
 import type { Project } from '#schema/resources/project.ts';
 import type { Session } from '#schema/resources/session.ts';
@@ -10,13 +10,14 @@ import { BY_NAMESPACE, BY_PROJECT, type Caches } from '../runtime/caches.ts';
 import type { Facts } from '../runtime/facts.ts';
 import type { SecretWatch } from '../runtime/secret-watch.ts';
 import type { ServiceAccounts } from '../runtime/service-accounts.ts';
+import { sayUnreadable } from '../runtime/unreadable.ts';
 import type { ProjectMemory } from './memory.ts';
 import type { ObservedProject, ObservedProjectSession, ObservedSecret } from './observed.ts';
 import { secretNames } from './secret-names.ts';
 
 /** What observing needs. */
 export type ObservePorts = Readonly<{
-  client: Pick<KubeClient, 'serverNowMs'>;
+  client: KubeClient;
   caches: Pick<Caches<unknown, unknown, unknown>, 'projects' | 'sessions'>;
   facts: Pick<Facts, 'project' | 'controlPlane'>;
   serviceAccounts: ServiceAccounts;
@@ -47,12 +48,12 @@ const secretsOf = ({ metadata, spec }: Project, memory: ProjectMemory, secrets: 
 /** The observe function of the project controller. */
 export const makeProjectObserve =
   ({ client, caches, facts, serviceAccounts, memory, secrets, clock, installation }: ObservePorts) =>
-  async (key: string): Promise<ObservedProject | undefined> => {
+  async (key: string, signal: AbortSignal): Promise<ObservedProject | undefined> => {
     const entry = caches.projects.cache.entry(key);
     memory.look(key, entry?.uid);
     if (entry === undefined) return undefined;
     if (entry.value === undefined) {
-      throw new InvalidError('resource_rejected', `project ${key} cannot be read: ${entry.problem ?? ''}`);
+      throw await sayUnreadable(client, PROJECTS, entry, entry.problem, signal);
     }
     const project = memory.written.newest(entry.value);
     const { namespace, uid } = project.metadata;

@@ -47,7 +47,7 @@ export type Controller<Observed, Action extends Readonly<{ kind: string }>, Stat
   perform: (observed: Observed, action: Action, signal: AbortSignal) => Promise<void>;
   /** What a refused action comes to. */
   statusOnFailure: (observed: Observed, action: Action, error: BeeuniError) => FailureAnswer<Status> | undefined;
-  /** Status with `Stalled`: the pass cannot succeed until something changes. */
+  /** Status that says so, `Ready` False: the pass cannot succeed until something changes. */
   stalled: (observed: Observed, error: BeeuniError | undefined) => Status;
   storedStatus: (observed: Observed) => Status | undefined;
   compare: (stored: Status | undefined, wanted: Status) => StatusChange;

@@ -1,9 +1,7 @@
 // The session controller: its parts put together, what wakes it, and the rights it needs.
 // Must not decide anything: plan.ts does. Source: 10-kubernetes §5.
 import type { Clock } from '#base/clock.ts';
-import type { BeeuniError } from '#base/errors.ts';
 import type { Instruments } from '#base/metrics.ts';
-import { withCondition } from '#kube/conditions.ts';
 import type { Priority } from '#kube/queue.ts';
 import { apiVersionOf, SESSIONS } from '#kube/resource-types.ts';
 import type { FLEET_METRICS } from '#schema/metrics.ts';
@@ -13,8 +11,8 @@ import { BY_PROJECT, sessionKeysOf } from '../runtime/caches.ts';
 import { shortHash } from '../runtime/canonical.ts';
 import type { Controller, RbacRule } from '../runtime/controller.ts';
 import type { Facts } from '../runtime/facts.ts';
+import { withFailed } from '../runtime/failed-condition.ts';
 import { Pacer } from '../runtime/pacer.ts';
-import { timestamp } from '../runtime/time.ts';
 import type { SessionAction } from './actions.ts';
 import { sessionStatusChange } from './major.ts';
 import { SessionMemory } from './memory.ts';
@@ -154,7 +152,10 @@ export const makeSessionController = (
     plan: planSession,
     perform,
     statusOnFailure: (o, action, error) => sessionFailure(o, action, error.code, error.message),
-    stalled: (o, error) => stalledStatus(o, error),
+    stalled: ({ session, now }, error) => ({
+      ...session.status,
+      conditions: withFailed(session.status?.conditions, error, session.metadata.generation, now),
+    }),
     storedStatus: (o) => o.session.status,
     compare: sessionStatusChange,
     writeStatus: writeAndCount,
@@ -217,18 +218,3 @@ export const makeSessionController = (
     },
   };
 };
-
-const stalledStatus = ({ session, now }: ObservedSession, error: BeeuniError | undefined): SessionStatus => ({
-  ...session.status,
-  conditions: withCondition(
-    session.status?.conditions ?? [],
-    {
-      type: 'Stalled',
-      status: 'True',
-      reason: 'ReconcileFailed',
-      message: error === undefined ? 'internal: see the log of the operator' : `${error.code}: ${error.message}`,
-    },
-    session.metadata.generation,
-    timestamp(now),
-  ),
-});

@@ -9,7 +9,6 @@ const majorParts = (status: SessionStatus) => ({
   phase: status.phase,
   ready: conditionKey(status.conditions, 'Ready'),
   accepted: conditionKey(status.conditions, 'SpecAccepted'),
-  stalled: conditionKey(status.conditions, 'Stalled'),
   binding: [status.pod?.uid, status.pod?.attempt],
   harness: [status.harness?.id, status.harness?.reason],
   failure: status.failure,

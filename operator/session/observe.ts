@@ -1,18 +1,18 @@
 // Everything that a Session plan looks at, from caches, facts and this process's memory. Must not decide anything.
 // The one read outside the caches: whether a Project that the cache does not have is really gone.
 import type { Clock } from '#base/clock.ts';
-import { InvalidError } from '#base/errors.ts';
 import { deepFreeze } from '#kube/cache.ts';
 import type { KubeClient } from '#kube/client.ts';
 import { childName, podName } from '#kube/names.ts';
 import type { OwnWrites } from '#kube/own-writes.ts';
-import { NETWORK_POLICIES, PERSISTENT_VOLUME_CLAIMS, PODS, PROJECTS } from '#kube/resource-types.ts';
+import { NETWORK_POLICIES, PERSISTENT_VOLUME_CLAIMS, PODS, PROJECTS, SESSIONS } from '#kube/resource-types.ts';
 import type { Installation } from '#schema/installation.ts';
 import { type Project, ProjectKind } from '#schema/resources/project.ts';
 import type { Session } from '#schema/resources/session.ts';
 import { BY_PROJECT, BY_SESSION, type Caches } from '../runtime/caches.ts';
 import type { Facts } from '../runtime/facts.ts';
 import type { ServiceAccounts } from '../runtime/service-accounts.ts';
+import { sayUnreadable } from '../runtime/unreadable.ts';
 import type { SessionMemory } from './memory.ts';
 import type { ObservedNetworkPolicy, ObservedPod, ObservedSession, ObservedVolume } from './observed.ts';
 import type { StartSlots } from './start-slots.ts';
@@ -125,7 +125,7 @@ export const makeSessionObserve = (ports: ObservePorts) => {
     }
     if (entry === undefined) return undefined;
     if (entry.value === undefined) {
-      throw new InvalidError('resource_rejected', `session ${key} cannot be read: ${entry.problem ?? ''}`);
+      throw await sayUnreadable(client, SESSIONS, entry, entry.problem, signal);
     }
     const session = memory.newest(entry.value);
     const { namespace, uid } = session.metadata;

@@ -42,6 +42,7 @@ export const PROJECT_CONDITIONS = {
       Suspended: 'spec.operatingMode is Suspended',
       Deleting: 'the Project is being deleted and its sessions or its mirror are being removed',
       DeletionBlocked: 'the Project is being deleted, has sessions, and spec.deletionPolicy is Block',
+      Failed: 'the operator cannot go on with the Project until something changes; the message is the error',
     },
     Unknown: {
       Syncing: 'the first sync of this generation has not answered yet',
@@ -164,7 +165,7 @@ export const SESSION_CONDITIONS = {
       Suspending: 'the pod is being removed because the Session is suspended',
       Suspended: 'the Session is suspended; its files are kept if the workspace is Persistent',
       CoolingDown: 'a start failed and the next try waits; the message has its time',
-      Failed: 'five failures, or a Task that failed',
+      Failed: 'five failures, a Task that failed, or an error that stops the operator; the message says which',
       Disrupted: 'the sandbox was lost through no fault of the Session and is being replaced',
       Finished: 'the Session ended',
       Deleting: 'the Session is being deleted; the message names the step',
