@@ -93,6 +93,7 @@ export const makeProjectController = (ports: ProjectControllerPorts): ProjectCon
   };
 
   const subscribe = (): void => {
+    let hasContact = false;
     caches.projects.subscribe((key) => add(key, 'person'));
     caches.sessions.subscribe(
       (key) => {
@@ -104,7 +105,14 @@ export const makeProjectController = (ports: ProjectControllerPorts): ProjectCon
       ({ value, namespace }) => (value === undefined ? [] : [`${namespace}/${value.spec.projectRef.name}`]),
     );
     facts.subscribe((uid) => {
-      if (uid === undefined) return wakes.add([...caches.projects.cache.entries()].map(({ key }) => key));
+      if (uid === undefined) {
+        const keys = [...caches.projects.cache.entries()].map(({ key }) => key);
+        // The first contact only completes what this process knows; writes are spread when the control plane comes or goes.
+        if (!hasContact && facts.controlPlane.state === 'available') for (const key of keys) add(key, 'resync');
+        else wakes.add(keys);
+        hasContact = true;
+        return;
+      }
       const project = caches.projects.cache.byUid(uid);
       if (project !== undefined) add(project.key, 'person');
     });

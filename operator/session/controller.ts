@@ -171,10 +171,12 @@ export const makeSessionController = (
   const subscribe = (): void => {
     const person = (key: string) => add(key, 'person');
     const signatures = new Map<string, string>();
+    let hasContact = false;
     const wakeProject = (key: string): void => {
       const signature = projectSignature(caches, facts, key);
-      if (signatures.get(key) === signature) return;
-      signatures.set(key, signature);
+      if ((signatures.get(key) ?? '') === signature) return;
+      if (signature === '') signatures.delete(key);
+      else signatures.set(key, signature);
       projectWakes.add(caches.sessions.cache.byIndex(BY_PROJECT, key).map((entry) => entry.key));
     };
     caches.sessions.subscribe(person);
@@ -184,7 +186,11 @@ export const makeSessionController = (
     caches.projects.subscribe(wakeProject);
     facts.subscribe((uid) => {
       if (uid === undefined) {
-        factWakes.add([...caches.sessions.cache.entries()].map((entry) => entry.key));
+        const keys = [...caches.sessions.cache.entries()].map((entry) => entry.key);
+        // The first contact only completes what this process knows; writes are spread when the control plane comes or goes.
+        if (!hasContact && facts.controlPlane.state === 'available') for (const key of keys) add(key, 'resync');
+        else factWakes.add(keys);
+        hasContact = true;
         return;
       }
       if (uid === REGISTRY_UID) {

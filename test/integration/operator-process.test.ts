@@ -103,13 +103,14 @@ describe('operator, process', { skip }, () => {
     await bench.project();
     await bench.createSession('work');
     await bench.untilSession('work', 'is ready', ({ status }) => status?.conditions?.[0]?.status === 'True');
-    const page = await (await fetch(`${first.url()}/metrics`)).text();
     for (const line of [
       'beeuni_leader 1',
       'beeuni_facts_connected 1',
       'beeuni_sessions{phase="Running",harness="opencode"} 1',
     ]) {
-      assert.ok(page.includes(line), `${line} is not on the page`);
+      await until(`${line} is on the page`, async () => {
+        return (await (await fetch(`${first.url()}/metrics`)).text()).includes(line);
+      });
     }
     assert.match(await holder(), /^first_/);
     first.child.kill('SIGTERM');
