@@ -1,7 +1,8 @@
 // Plays the scheduler, the kubelet and the volume binder where none runs: writes node names and pod status through the API.
 // It follows pods by a watch; a test says what each pod does. Must not know the operator.
-import { Informer } from '#kube/informer.ts';
+
 import { mergePatch } from '#kube/apply.ts';
+import { Informer } from '#kube/informer.ts';
 import { CHILD_SELECTOR } from '#kube/names.ts';
 import { type KubeObject, PODS } from '#kube/resource-types.ts';
 import type { TestClient } from './kube.ts';
