@@ -1,7 +1,7 @@
 // Runs the real daemon as a process with folders of its own, as a pod would, against a given control plane.
 // Must not know what is tested.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -43,6 +43,19 @@ export const makeSandboxFolders = (token: string): SandboxFolders => {
     remove: () => rmSync(root, { recursive: true, force: true }),
   };
 };
+
+/** Processes that were started with the home of these folders: harness and tools, also those that a dead daemon left. */
+const processesOf = (folders: SandboxFolders): readonly number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        return readFileSync(`/proc/${name}/environ`, 'latin1').includes(`HOME=${folders.home}\0`);
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
 
 /** A running daemon. */
 export type DaemonProcess = Readonly<{
@@ -96,12 +109,8 @@ export const startDaemon = (
       output += text;
     });
   }
-  let isOver = false;
   const exited = new Promise<Readonly<{ code: number | null; signal: string | null }>>((resolve) => {
-    child.once('exit', (code, signal) => {
-      isOver = true;
-      resolve({ code, signal });
-    });
+    child.once('exit', (code, signal) => resolve({ code, signal }));
   });
   const url = (): Promise<string> =>
     until(
@@ -135,15 +144,13 @@ export const startDaemon = (
     },
     exited,
     cleanUp: async () => {
-      const health = isOver ? undefined : await call('GET', '/beeuni/health').catch(() => undefined);
-      const pid = (health?.body as HealthDocument | undefined)?.harness.details['pid'];
       child.kill('SIGKILL');
       await exited;
-      if (typeof pid === 'number') {
+      for (const pid of processesOf(folders)) {
         try {
-          process.kill(-pid, 'SIGKILL');
+          process.kill(pid, 'SIGKILL');
         } catch {
-          // It is gone.
+          // It ended meanwhile.
         }
       }
     },
