@@ -1,5 +1,5 @@
 // The settings of the control plane's process: every name, its bounds and its default, read once and passed down in
-// parts. The only file here that reads the environment or a secret's file. Source: house plan §11.
+// parts. The only file here that reads the environment or a secret's file.
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { type Environment, readEnvironment } from '#base/env.ts';

@@ -1,5 +1,5 @@
 // Calls a route value: typed input and output, a time limit, and errors back as the classes of base/errors.ts.
-// Must not know any route or who serves it. Source: house plan §3, §10.
+// Must not know any route or who serves it.
 import type { z } from 'zod';
 import {
   type BeeuniError,

@@ -1,5 +1,5 @@
 // Serves a route value: who calls, may they, what do they say, then the handler, then its answer against the contract.
-// Must not know how a caller is recognised or what a route does. Source: house plan §3, 20-control-plane §2.
+// Must not know how a caller is recognised or what a route does. Source: 20-control-plane §2.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { errorChain, ForbiddenError, InvalidError } from '#base/errors.ts';
@@ -125,7 +125,7 @@ type Admitted<C> = Readonly<{ call: GuardedCall; caller: C; params: unknown }>;
 
 const EMPTY = z.object({});
 
-/** Signal of one call: fires when the response closes before it was finished. Source: house plan §20. */
+/** Signal of one call: fires when the response closes before it was finished. */
 const signalOf = (reply: FastifyReply): AbortSignal => {
   const controller = new AbortController();
   reply.raw.once('close', () => {

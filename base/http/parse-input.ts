@@ -1,5 +1,5 @@
 // Reads params, query and body of a request with their schemas, and words what is wrong with them: our sentences, no
-// patterns, no echo of values. Must not know any route. Source: 20-control-plane §2, house plan §3.
+// patterns, no echo of values. Must not know any route. Source: 20-control-plane §2.
 import type { z } from 'zod';
 import { InvalidError } from '#base/errors.ts';
 import { unknownPaths } from '#schema/unknown-paths.ts';

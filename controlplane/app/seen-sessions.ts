@@ -1,6 +1,6 @@
 // Brings what the cache of Sessions shows into the database: new ones with the prompt of their spec, and the end of those
 // that are gone. Batched, repeated until it worked, harmless when every replica does it. Must not know SQL or Kubernetes.
-// Source: 20-control-plane §9, house plan §7.
+// Source: 20-control-plane §9.
 import type { CancelTimer, Clock } from '#base/clock.ts';
 import type { Session } from '#schema/resources/session.ts';
 

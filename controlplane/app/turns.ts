@@ -1,5 +1,5 @@
 // Gives a daemon its next turn: the oldest prompt that waits, or the one that it already runs.
-// Must not know SQL or HTTP. Source: house plan §7, 10-kubernetes §3 (agent and model count from the next turn).
+// Must not know SQL or HTTP. Source: 10-kubernetes §3 (agent and model count from the next turn).
 import { ConflictError } from '#base/errors.ts';
 import type { Turn } from '#schema/wire/turns.ts';
 import type { FindSessionByUid } from './ports.ts';

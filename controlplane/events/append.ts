@@ -1,5 +1,5 @@
 // Group commit: appends that arrive while a transaction runs share the next one, at most two transactions at a time.
-// Appends of one session never overtake each other. Must not know SQL or HTTP. Source: 20-control-plane §8, goals G16.
+// Appends of one session never overtake each other. Must not know SQL or HTTP. Source: 20-control-plane §8.
 import { InvalidError } from '#base/errors.ts';
 import type { DaemonEvent } from '#schema/events/envelope.ts';
 

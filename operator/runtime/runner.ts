@@ -1,5 +1,5 @@
 // Runs one controller: observe, plan, perform, status, events. Owns outcomes, logs, metrics and the pace of statuses.
-// Must not know any kind. Source: house plan §4, K27, K36, K39.
+// Must not know any kind. Source: K27, K36, K39.
 import type { Clock } from '#base/clock.ts';
 import { BeeuniError, UnavailableError } from '#base/errors.ts';
 import type { Logger } from '#base/log.ts';

@@ -84,7 +84,7 @@ export const healthRoute = defineRoute({
 
 /**
  * `POST /sandbox/v1/health`: the daemon's report, at every change and at least every 10 s. The answer says whether
- * prompts wait, so that a lost nudge costs at most one report interval. Source: K14, house plan §7.
+ * prompts wait, so that a lost nudge costs at most one report interval. Source: K14.
  */
 export const healthReportRoute = defineRoute({
   operationId: 'reportHealth',

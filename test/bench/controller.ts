@@ -1,4 +1,4 @@
-// G4: API writes per session from create to Ready, conflicts, and writes in a resync; beside the hand script's minimum,
+// API writes per session from create to Ready, conflicts, and writes in a resync; beside the hand script's minimum,
 // the children and two status writes. A real API server behind the recording proxy, a node player for the pods.
 // `node test/bench/controller.ts [--sessions 50]`. Writes bench/results/controller.json; nothing here asserts a time.
 import { mkdirSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// G3: a cold session (image present) from create to Ready, split by stage, beside a plain pod of the same image that starts
+// A cold session (image present) from create to Ready, split by stage, beside a plain pod of the same image that starts
 // OpenCode by hand. Interleaved: floor, ours, ours, floor. `node test/bench/session-start.ts [--rounds 3]`.
 // Writes bench/results/session-start.json. Never a test: nothing here asserts a time.
 import { mkdirSync, writeFileSync } from 'node:fs';

@@ -278,7 +278,7 @@ describe('a session with OpenCode', { skip, timeout: 900_000 }, () => {
     assert.equal(await request.closed, true, 'the call to the provider is cut');
   });
 
-  it('G30 keeps every credential but the loopback token out of harness, tools and files', async () => {
+  it('keeps every credential but the loopback token out of harness, tools and files', async () => {
     const turnId = await run(
       '@@tool bash {"command":"cat /proc/self/environ | tr \'\\\\0\' \'\\\\n\'; sleep 2","description":"d"}\n@@say ok',
     );

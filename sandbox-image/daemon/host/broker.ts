@@ -1,5 +1,5 @@
 // Open permission and question requests: announced, answered once, and "no" at the deadline or when the turn ends.
-// Must not know harnesses or HTTP. Source: A119 to A123, house plan §7.
+// Must not know harnesses or HTTP. Source: A119 to A123.
 import type { Clock } from '#base/clock.ts';
 import type { HumanAnswer, HumanRequest } from '#daemon/harness/contract/adapter.ts';
 import type { TypedEvent } from '#schema/events/envelope.ts';

@@ -1,5 +1,5 @@
 // Serves one claimed session: relay, event log, reports, boot, harness and turns, put together from their parts.
-// Must not know how the process began or ends; main.ts does. Source: house plan §7.
+// Must not know how the process began or ends; main.ts does.
 import { join } from 'node:path';
 import type { Clock } from '#base/clock.ts';
 import type { Logger } from '#base/log.ts';

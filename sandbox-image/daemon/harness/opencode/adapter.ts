@@ -1,5 +1,5 @@
 // OpenCode behind the one interface: a supervised server, one session in it, prompts as turns.
-// Must not know the host beyond its ports. Source: house plan §7, harness-runtimes §2.
+// Must not know the host beyond its ports. Source: harness-runtimes §2.
 
 import { mkdirSync, realpathSync } from 'node:fs';
 import { readFile, rename, writeFile } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 // Numbers the events of this daemon, keeps them in the spool until the control plane has them, sends them in batches.
 // Bounded: under pressure text deltas are left out first, then everything but what ends or opens something.
-// Must not know HTTP, nor what the events mean. Source: house plan §7, 20-control-plane §8, FB9.
+// Must not know HTTP, nor what the events mean. Source: 20-control-plane §8, FB9.
 import { type BackoffBounds, backoffMs } from '#base/backoff.ts';
 import { type Clock, sleep } from '#base/clock.ts';
 import { asBeeuniError, ConflictError, InvalidError, UnauthenticatedError } from '#base/errors.ts';

@@ -1,6 +1,6 @@
 // The event log on disk: one file of lines per daemon, a small file with the number that the control plane has, and
 // what daemons before this one left behind. Writes are synchronous, so a killed daemon loses nothing that it emitted.
-// Must not know the control plane. Source: house plan §7, FB9.
+// Must not know the control plane. Source: FB9.
 import {
   closeSync,
   ftruncateSync,

@@ -1,5 +1,5 @@
 // Runs git as a program with an environment and configuration of our own: no hook, monitor, helper or foreign transport
-// of the repository ever runs for the daemon. Must not know branches. Source: house plan §6, FF8, CVE-2026-71963.
+// of the repository ever runs for the daemon. Must not know branches. Source: FF8, CVE-2026-71963.
 import { spawn } from 'node:child_process';
 import { UnavailableError } from '#base/errors.ts';
 

@@ -1,5 +1,5 @@
 // Reports the health document at every change and at least every ten seconds, and passes on what the answer asks for.
-// Must not know HTTP. Source: K14, house plan §7.
+// Must not know HTTP. Source: K14.
 import { type Clock, sleep } from '#base/clock.ts';
 import { asBeeuniError, ConflictError, UnauthenticatedError } from '#base/errors.ts';
 import type { Logger } from '#base/log.ts';

@@ -1,6 +1,6 @@
 // The loopback front of the control plane for harness and git: model calls with the per-process token in and the session
 // credential out, git without any credential in, and the environment of commands. Bytes pass through unchanged.
-// Must not know harnesses. Source: D8, D9, house plan §7, 20-control-plane §5.
+// Must not know harnesses. Source: D8, D9, 20-control-plane §5.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import {
   createServer,

@@ -1,6 +1,6 @@
 // Runs prompts as turns, one at a time. Owns the start and the one terminal event of each turn, whatever the harness
 // does; then pushes the branch and takes the next. The inbox of the control plane is the truth, a nudge only saves time.
-// Must not know any harness, git or HTTP. States: closed -> idle <-> running -> closed (drained). Source: D17, house plan §7.
+// Must not know any harness, git or HTTP. States: closed -> idle <-> running -> closed (drained). Source: D17.
 import { type BackoffBounds, backoffMs } from '#base/backoff.ts';
 import { type Clock, sleep } from '#base/clock.ts';
 import { asBeeuniError } from '#base/errors.ts';
