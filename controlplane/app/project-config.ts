@@ -4,7 +4,6 @@ import { NotFoundError } from '#base/errors.ts';
 import type { Project } from '#schema/resources/project.ts';
 import type { Session } from '#schema/resources/session.ts';
 import { isModelAllowed, usableModelNames } from '#schema/rules/check-model.ts';
-import { effectiveFlags, type PlatformFlags } from '#schema/rules/effective-flags.ts';
 import { effectiveAgent, effectiveModel } from '#schema/rules/effective-model.ts';
 import type { ClaimedModel } from '#schema/wire/claim.ts';
 import { grantedSecrets } from './granted-secrets.ts';
@@ -19,7 +18,6 @@ export type ProjectConfigPorts = Readonly<{
   readRegistry: ReadRegistry;
   readSecret: ReadSecret;
   branchCommit: Repositories['branchCommit'];
-  platformFlags: PlatformFlags;
   defaultModel: string | undefined;
   author: Readonly<{ name: string; email: string }>;
   maxModelRequestBytes: number;
@@ -86,10 +84,10 @@ export const makeProjectConfig = (ports: ProjectConfigPorts): ProjectConfigApp =
 
   const envOf = (session: Session, project: Project, config: ProjectConfig): Promise<Record<string, string>> => {
     const agent = agentOf(session, project, config);
-    const { secrets = [], providerKeys = [] } = project.spec;
+    // `providerKeys` stay here: commands of the agent would see them. Source: D8, docs/decisions/0020.
+    const { secrets = [] } = project.spec;
     const granted = grantedSecrets(secrets, agent, config.secrets[agent] ?? 'none', session.spec.scope?.secrets);
-    const gatewayIsOn = effectiveFlags(project.spec.features, ports.platformFlags).llm_gateway.value;
-    return readEnv(project.metadata.namespace, gatewayIsOn ? granted : [...granted, ...providerKeys]);
+    return readEnv(project.metadata.namespace, granted);
   };
 
   return {

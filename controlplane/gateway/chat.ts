@@ -108,8 +108,9 @@ export const makeChatHandler = (ports: GatewayPorts): ((call: GatewayCall) => Pr
     if (bytes === undefined) return finalError('request_too_large');
     const span = findModelSpan(bytes);
     if (!span.ok) return finalError('invalid_json', span.message);
-    const project = ports.findAllowedModels(call.identity.projectUid);
+    const project = ports.findProjectPolicy(call.identity.projectUid);
     if (project === undefined) return finalError('project_not_found');
+    if (!project.gateway) return finalError('feature_disabled');
     const { providers } = await ports.readRegistry();
     const verdict = checkModelName(span.model, providers);
     if (!verdict.valid) return finalError(verdict.code);

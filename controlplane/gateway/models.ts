@@ -17,9 +17,13 @@ export const makeGatewayModelsHandler =
       });
       response.end(body);
     };
-    const project = ports.findAllowedModels(identity.projectUid);
+    const project = ports.findProjectPolicy(identity.projectUid);
     if (project === undefined) {
       const error = finalError('project_not_found');
+      return send(error.status, errorBody(error));
+    }
+    if (!project.gateway) {
+      const error = finalError('feature_disabled');
       return send(error.status, errorBody(error));
     }
     const { providers } = await ports.readRegistry();

@@ -36,8 +36,10 @@ export type UsageRecorder = Readonly<{
   isFull: () => boolean;
 }>;
 
-/** Which models a project may use; `allowed` null is all. Undefined when there is no such project. */
-export type FindAllowedModels = (projectUid: string) => Readonly<{ allowed: readonly string[] | null }> | undefined;
+/** Whether a project uses the gateway, and for which models; `allowed` null is all. Undefined: no such project. */
+export type FindProjectPolicy = (
+  projectUid: string,
+) => Readonly<{ gateway: boolean; allowed: readonly string[] | null }> | undefined;
 
 /** The key of a provider in clear; undefined when it has none. Errors: a plain Error when it cannot be opened. */
 export type OpenProviderKey = (provider: RegisteredProvider) => string | undefined;
@@ -48,7 +50,7 @@ export type GatewayOutcome = 'ok' | 'refused' | 'provider_error' | 'incomplete' 
 /** The gateway's ports. `maxRequestBytes`: the request ceiling; 0 is none but the gateway's own. */
 export type GatewayPorts = Readonly<{
   readRegistry: ReadRegistry;
-  findAllowedModels: FindAllowedModels;
+  findProjectPolicy: FindProjectPolicy;
   openKey: OpenProviderKey;
   upstreams: Upstreams;
   usage: UsageRecorder;

@@ -38,6 +38,10 @@ const FINAL = {
   superseded: [409, 'a newer claim of this session exists'],
   not_found: [404, 'the gateway has no such route'],
   project_not_found: [404, 'the project of this session is gone'],
+  feature_disabled: [
+    403,
+    'the flag llm_gateway of the project is off, and sandboxes have no other way to a model yet; turn it on',
+  ],
   budget_reached: [402, 'the budget is used up'],
   provider_auth_failed: [
     403,

@@ -8,6 +8,7 @@ import { parseYaml } from '#base/yaml.ts';
 import type { KubeClient } from '#kube/client.ts';
 import { defaultBranchName } from '#kube/names.ts';
 import type { ModelVerdict } from '#schema/rest/workspace.ts';
+import { effectiveFlags } from '#schema/rules/effective-flags.ts';
 import type { ProviderInput } from '#schema/settings/providers.ts';
 import { makeModelsApp } from '../app/models.ts';
 import type { ClaimConfig } from '../app/ports.ts';
@@ -179,7 +180,6 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     readRegistry: registry.cached,
     readSecret,
     branchCommit,
-    platformFlags: config.flags,
     defaultModel,
     author: { name: settings.BEEUNI_GIT_AUTHOR_NAME, email: settings.BEEUNI_GIT_AUTHOR_EMAIL },
     maxModelRequestBytes: settings.BEEUNI_MAX_MODEL_REQUEST_BYTES,
@@ -264,9 +264,11 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
   });
   const gatewayPorts = {
     readRegistry: registry.cached,
-    findAllowedModels: (projectUid: string) => {
+    findProjectPolicy: (projectUid: string) => {
       const project = resources.projects.findByUid(projectUid);
-      return project === undefined ? undefined : { allowed: project.spec.models?.allowed ?? null };
+      if (project === undefined) return undefined;
+      const gateway = effectiveFlags(project.spec.features, wiring.config.flags).llm_gateway.value;
+      return { gateway, allowed: project.spec.models?.allowed ?? null };
     },
     openKey: ({ id, sealedKey }: Readonly<{ id: string; sealedKey: Buffer | undefined }>) =>
       sealedKey === undefined ? undefined : unseal(sealedKey, providerKeyContext(id)),

@@ -29,6 +29,7 @@ const usage: UsageRow[] = [];
 const logs: string[] = [];
 const outcomes: string[] = [];
 let allowed: readonly string[] | null = null;
+let gatewayIsOn = true;
 let registryIsDown = false;
 let usageIsFull = false;
 let timeouts = { connect_ms: 1_000, first_byte_ms: 5_000, idle_ms: 5_000, total_ms: 20_000 };
@@ -67,7 +68,7 @@ before(async () => {
         throw new UnavailableError('registry_unavailable', 'the provider registry cannot be read now');
       return { generation, providers: [registered('demo', true), registered('closed', false)] };
     },
-    findAllowedModels: (uid) => (uid === PROJECT ? { allowed } : undefined),
+    findProjectPolicy: (uid) => (uid === PROJECT ? { gateway: gatewayIsOn, allowed } : undefined),
     openKey: () => CANARY,
     upstreams,
     usage: { record: (row) => usage.push(row), isFull: () => usageIsFull },
@@ -197,6 +198,18 @@ test('FC8 models that may not be used are refused with their code before the pro
   allowed = ['other/*'];
   const refused = await ask('x');
   assert.deepEqual([refused.status, codeOf(refused)], [403, 'model_not_allowed']);
+  assert.equal(provider.requests.length, before);
+});
+
+test('D8 a project whose flag llm_gateway is off makes no call through the gateway', async () => {
+  const before = provider.requests.length;
+  gatewayIsOn = false;
+  try {
+    const refused = await ask('x');
+    assert.deepEqual([refused.status, codeOf(refused)], [403, 'feature_disabled']);
+  } finally {
+    gatewayIsOn = true;
+  }
   assert.equal(provider.requests.length, before);
 });
 
