@@ -6,7 +6,7 @@ import { errorBody, finalError } from './wording.ts';
 
 /** Makes the handler. Errors: those of the registry. */
 export const makeGatewayModelsHandler =
-  (ports: Pick<GatewayPorts, 'readRegistry' | 'findAllowedModels'>): ((call: GatewayCall) => Promise<void>) =>
+  (ports: Pick<GatewayPorts, 'readRegistry' | 'findProjectPolicy'>): ((call: GatewayCall) => Promise<void>) =>
   async ({ identity, response, requestId }) => {
     const send = (status: number, body: string): void => {
       response.writeHead(status, {

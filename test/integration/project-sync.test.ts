@@ -403,7 +403,6 @@ test('a claim gets base, agent, model and exactly the granted secrets', async ()
     readRegistry: registry.fresh,
     readSecret,
     branchCommit: async (_uid, branch) => (branch === 'develop' ? 'd'.repeat(40) : undefined),
-    platformFlags: DEFAULT_PLATFORM_FLAGS,
     defaultModel: undefined,
     author: { name: 'Beeuni', email: 'agent@beeuni.dev' },
     maxModelRequestBytes: 1000,
