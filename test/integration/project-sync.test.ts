@@ -29,7 +29,6 @@ import { makeSeal, parseSealKeys } from '#controlplane/store/seal.ts';
 import type { Project } from '#schema/resources/project.ts';
 import { ProjectKind } from '#schema/resources/project.ts';
 import { type Session, SessionKind } from '#schema/resources/session.ts';
-import { DEFAULT_PLATFORM_FLAGS } from '#schema/rules/effective-flags.ts';
 import { type ProviderInput, providerInput } from '#schema/settings/providers.ts';
 import { type ProjectFact, projectFact, type SyncRequest } from '#schema/wire/sync.ts';
 import { startTestRemote, type TestRemote } from '#test/support/git-server.ts';
