@@ -40,17 +40,18 @@ test('FD7 a statement above its time limit is 503, and the connection goes on', 
   }));
 
 test('FD7 a caller that gets no connection in time is told 503, and later ones are served', () =>
-  small({ connectTimeoutMs: 100 }, async (pool) => {
-    let release = () => {};
+  small({ connectTimeoutMs: 1_000 }, async (pool) => {
+    const holding = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
     const held = pool.withTransaction(async (query) => {
       await query(one);
-      await new Promise<void>((resolve) => {
-        release = resolve;
-      });
+      holding.resolve();
+      await release.promise;
     });
+    await Promise.race([holding.promise, held]);
     await assert.rejects(pool.query(one), isUnavailable);
     assert.deepEqual(pool.usage(), { active: 1, idle: 0, waiting: 0 });
-    release();
+    release.resolve();
     await held;
     assert.deepEqual(await pool.query(one), [{ one: 1 }]);
   }));
