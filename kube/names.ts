@@ -1,9 +1,5 @@
 // Every label, annotation, finalizer and child name of ours. Pure; nothing else spells the prefix.
 // Source: 10-kubernetes §1, §5.
-import type { ObjectMeta } from './resource-types.ts';
-
-/** Prefix of our labels, annotations and finalizers; only the operator may set them (V2). */
-const PREFIX = 'beeuni.dev/';
 
 /** Labels of children. */
 export const LABELS = {

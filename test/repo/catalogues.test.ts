@@ -40,7 +40,6 @@ const isQuotedIn = (text: string, word: string): boolean =>
 /** Codes of features that are not built: nothing raises them. */
 const UNRAISED_CODES = [
   'budget_reached',
-  'feature_disabled',
   'feature_not_supported',
   'manifest_invalid',
   'precondition_failed',
