@@ -101,7 +101,7 @@ export const EnvName = z
   .regex(ENV_NAME_PATTERN)
   .meta(celRules(cel(`!self.startsWith('BEEUNI_')`, RESERVED_ENV_MESSAGE)));
 
-/** A git branch name of at most 200 characters; what git refuses, the CEL rule refuses. */
+/** A git branch name of at most 200 characters; what git refuses or would read as another ref, the CEL rule refuses. */
 export const BranchName = z
   .string()
   .min(1)
@@ -110,7 +110,7 @@ export const BranchName = z
     celRules(
       cel(
         String.raw`!self.matches('[\\x00-\\x20\\x7f~^:?*\\[\\\\]') && !self.matches('(^|/)[.]') && !self.matches('^[-/]') && ` +
-          String.raw`!self.matches('[.][.]|//|@[{]|[.]lock(/|$)|[/.]$') && self != '@'`,
+          String.raw`!self.matches('[.][.]|//|@[{]|[.]lock(/|$)|[/.]$') && !self.matches('^(@|HEAD|refs/.*)$')`,
         'must be a valid git branch name',
       ),
     ),
@@ -121,7 +121,7 @@ export function isBranchName(text: string): boolean {
   return (
     text.length > 0 &&
     text.length <= 200 &&
-    text !== '@' &&
+    !/^(@|HEAD|refs\/.*)$/.test(text) &&
     Array.from(text).every((character) => character > ' ' && character !== '\x7f') &&
     !/[~^:?*[\\]|(^|\/)[.]|^[-/]|[.][.]|\/\/|@[{]|[.]lock(\/|$)|[/.]$/.test(text)
   );

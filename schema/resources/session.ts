@@ -212,7 +212,7 @@ export const SessionSpecSchema = z
       immutableField('mode', 'spec.mode is immutable'),
       immutableField(
         'prompt',
-        'spec.prompt is immutable; send further prompts through the REST API or the command line',
+        'spec.prompt is immutable; send further prompts through the REST API',
       ),
       immutableField('branch', 'spec.branch is immutable'),
       immutableField('workspace', 'spec.workspace is immutable'),

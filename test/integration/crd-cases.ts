@@ -199,8 +199,10 @@ export const RULE_CASES: readonly RuleCase[] = [
     { source: { name: 'nightly' } },
     'spec.source.name',
   ),
-  ...branches.map(([kind, at, path]) =>
-    rule(kind, at, 'must be a valid git branch name', { [path]: 'feature/a-1.x' }, { [path]: 'feature/a.lock' }),
+  ...branches.flatMap(([kind, at, path]) =>
+    ['feature/a.lock', 'HEAD', 'refs/heads/main'].map((refused) =>
+      rule(kind, at, 'must be a valid git branch name', { [path]: 'feature/a-1.x' }, { [path]: refused }),
+    ),
   ),
   ...resourceParents.flatMap(([kind, path]) =>
     resourceBounds.map(([name, most, above]) =>
@@ -287,7 +289,7 @@ export const TRANSITION_CASES: readonly TransitionCase[] = [
     'prompt',
     { prompt: 'go' },
     [{ prompt: 'stop' }, {}],
-    'spec.prompt is immutable; send further prompts through the REST API or the command line',
+    'spec.prompt is immutable; send further prompts through the REST API',
   ),
   immutable('branch', {}, [{ 'branch.name': 'work' }]),
   immutable('workspace', { 'workspace.type': 'Persistent' }, [{ 'workspace.type': 'Ephemeral' }, {}]),

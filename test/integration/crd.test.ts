@@ -196,6 +196,8 @@ describe('the CRDs on a real API server', { skip: skipReason('apiserver', 'integ
       'a\\b',
       'a@{1}',
       '@',
+      'HEAD',
+      'refs/heads/main',
       'a\u0007',
     ];
     for (const name of good) expectAccepted(await tryCreate('Session', specWith('Session', { 'branch.name': name })));
@@ -342,7 +344,7 @@ describe('the CRDs on a real API server', { skip: skipReason('apiserver', 'integ
         changed,
       );
       const text =
-        'The Session "fix-login" is invalid: spec.prompt: Invalid value: "object": spec.prompt is immutable; send further prompts through the REST API or the command line';
+        'The Session "fix-login" is invalid: spec.prompt: Invalid value: "object": spec.prompt is immutable; send further prompts through the REST API';
       assert.ok(printed.includes(text), printed);
     });
 
