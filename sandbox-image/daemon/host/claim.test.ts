@@ -1,7 +1,7 @@
 // The claim: asked again for as long as that can help.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { ConflictError, UnavailableError, UnsupportedError } from '#base/errors.ts';
+import { ConflictError, NotFoundError, UnavailableError, UnsupportedError } from '#base/errors.ts';
 import { createLogger } from '#base/log.ts';
 import type { ClaimAnswer } from '#schema/wire/claim.ts';
 import { manualClock } from '#test/support/manual-clock.ts';
@@ -42,5 +42,9 @@ describe('claimSession', () => {
   it('D7 gives up when a newer daemon exists or no adapter does', async () => {
     await assert.rejects(aClaim([new ConflictError('superseded', 'newer')]).done, ConflictError);
     await assert.rejects(aClaim([new UnsupportedError('harness_not_available', 'none')]).done, UnsupportedError);
+  });
+
+  it('gives up when the base branch does not exist, so that the Session can say so', async () => {
+    await assert.rejects(aClaim([new NotFoundError('branch_not_found', 'no branch nope')]).done, /no branch nope/);
   });
 });

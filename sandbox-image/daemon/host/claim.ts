@@ -19,9 +19,15 @@ const ERROR_BACKOFF: BackoffBounds = { baseMs: 500, maxMs: 10_000 };
 /** A server that answers "wait" at once is not asked more often than this. Units: milliseconds. */
 const WAIT_BACKOFF: BackoffBounds = { baseMs: 250, maxMs: 2_000 };
 
+/** No repetition mends it in the life of a pod; the Session shows its words and starts again later. */
+const isFinal = (error: unknown): boolean =>
+  error instanceof ConflictError ||
+  error instanceof UnsupportedError ||
+  asBeeuniError(error)?.code === 'branch_not_found';
+
 /**
- * The session of this pod. Rejects with ConflictError (`superseded`, `harness_mismatch`) and UnsupportedError
- * (`harness_not_available`), which no repetition mends, and with the signal's reason.
+ * The session of this pod. Rejects with ConflictError (`superseded`, `harness_mismatch`), UnsupportedError
+ * (`harness_not_available`) and NotFoundError (`branch_not_found`), and with the signal's reason.
  */
 export const claimSession = async (
   ports: ClaimPorts,
@@ -40,7 +46,7 @@ export const claimSession = async (
       if (waits === 1) ports.log.info('waiting for a session', { reason: answer.reason });
       await sleep(ports.clock, backoffMs(WAIT_BACKOFF, waits, ports.random), signal);
     } catch (error) {
-      if (signal.aborted || error instanceof ConflictError || error instanceof UnsupportedError) throw error;
+      if (signal.aborted || isFinal(error)) throw error;
       failures += 1;
       ports.log.warn('the claim failed; it is tried again', { code: asBeeuniError(error)?.code, err: error });
       await sleep(ports.clock, backoffMs(ERROR_BACKOFF, failures, ports.random), signal);
