@@ -133,7 +133,11 @@ export const specAccepted = (o: ObservedSession): ConditionNote => {
     return before?.status === 'True' ? before : refused('ProjectNotReady', `project ${name} has not been synced yet`);
   }
   const manifest = projectFact.manifest.lastValid;
-  if (manifest === null) return refused('ProjectNotReady', `project ${name} has no valid manifest yet`);
+  if (manifest === null) {
+    const cause = findCondition(project.status?.conditions ?? [], 'Ready');
+    const why = cause?.status === 'True' || cause === undefined ? '' : `: ${cause.message}`;
+    return refused('ProjectNotReady', `project ${name} has no valid manifest yet${why}`);
+  }
   const problem = projectProblem(project);
   if (problem !== undefined) return refused('ProjectNotReady', problem);
   return withManifest(o, project, projectFact, manifest) ?? note('True', 'Accepted', 'the Project allows this Session');

@@ -35,6 +35,12 @@ export const daemonOf = (o: ObservedSession, pod: ObservedPod | undefined): Daem
   return { state: fact.health.state === 'Silent' ? 'silent' : 'answering', health: fact.health, fact };
 };
 
+/** Why the last turn was no success, where it was none: the status has no other place for its words. */
+const idleMessage = (turn: SessionFact['lastTurn']): string =>
+  turn === null || !turn.final || turn.outcome === 'Succeeded' || turn.message === null
+    ? 'no turn runs'
+    : `no turn runs; the last one ended ${turn.outcome}: ${turn.message}`;
+
 /** The branch of a Session. Source: 10-kubernetes §3, branch.name. */
 export const branchOf = (session: Session): string =>
   session.spec.branch?.name ?? defaultBranchName(session.metadata.name, session.metadata.uid);
@@ -106,8 +112,8 @@ const ANSWERS: Readonly<Record<string, Answers>> = {
   },
   Active: {
     waiting: ['Idle', 'no turn has run yet'],
-    answering: (_health, { activity }) => {
-      if (activity === null || activity.state === 'Idle') return answer('False', 'Idle', 'no turn runs');
+    answering: (_health, { activity, lastTurn }) => {
+      if (activity === null || activity.state === 'Idle') return answer('False', 'Idle', idleMessage(lastTurn));
       return activity.state === 'Working'
         ? answer('True', 'Working', 'a turn runs')
         : answer('True', 'WaitingForInput', 'a turn waits for the answer of a human');
