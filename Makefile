@@ -8,7 +8,7 @@ NODE := node --disable-warning=ExperimentalWarning
 .PHONY: help up down cluster images install demo test test-unit test-repo test-integration test-harness test-e2e check generate verify fix golden schema chart bench setup setup-harness setup-cluster setup-test
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup:
 	@tools/bootstrap.sh packages
