@@ -210,10 +210,7 @@ export const SessionSpecSchema = z
       cel(`self.mode != 'Task' || has(self.prompt)`, 'spec.prompt is required when spec.mode is Task', '.prompt'),
       immutableField('projectRef', 'spec.projectRef is immutable'),
       immutableField('mode', 'spec.mode is immutable'),
-      immutableField(
-        'prompt',
-        'spec.prompt is immutable; send further prompts through the REST API',
-      ),
+      immutableField('prompt', 'spec.prompt is immutable; send further prompts through the REST API'),
       immutableField('branch', 'spec.branch is immutable'),
       immutableField('workspace', 'spec.workspace is immutable'),
       immutableField('source', 'spec.source is immutable'),
