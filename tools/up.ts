@@ -7,9 +7,17 @@ import { ensureKubectlHelm } from './kubectl-helm.ts';
 import { type ChosenCluster, chooseCluster } from './up/cluster-choice.ts';
 import { installChart } from './up/install.ts';
 import { type Kubectl, makeKubectl } from './up/kubectl.ts';
-import { pushRepository, sampleRepository } from './up/repository.ts';
+import { pushRepository, repositoryProblem, sampleRepository } from './up/repository.ts';
 import { waitFor } from './up/run-program.ts';
-import { demoServices, demoUser, NAMES, projectNameFor, sampleProject, sampleSession } from './up/sample-objects.ts';
+import {
+  demoServices,
+  demoUser,
+  MODEL_ANNOTATION,
+  NAMES,
+  projectNameFor,
+  sampleProject,
+  sampleSession,
+} from './up/sample-objects.ts';
 import { type Api, makeApi, watchTurn } from './up/watch-session.ts';
 
 const HELP = `Usage: node tools/up.ts [--repo <url or path>] [--until cluster|images|install] [--prompt <text>]
@@ -21,22 +29,33 @@ Starts a cluster, builds the images, installs the chart, and runs a sample sessi
 Environment: BEEUNI_USE_CONTEXT=1 with BEEUNI_REGISTRY (use the current kube context), MODEL_BASE_URL, MODEL_API_KEY,
 MODEL_ID (a real model; without them a scripted one answers), GIT_TOKEN (credentials for --repo <url>).`;
 
-const { values: options } = parseArgs({
-  options: {
-    repo: { type: 'string' },
-    until: { type: 'string' },
-    prompt: { type: 'string' },
-    help: { type: 'boolean', default: false },
-  },
-});
+const refuse = (words: string): never => {
+  console.error(`make up: ${words}\n\n${HELP}`);
+  process.exit(2);
+};
+const readOptions = () => {
+  try {
+    return parseArgs({
+      options: {
+        repo: { type: 'string' },
+        until: { type: 'string' },
+        prompt: { type: 'string' },
+        help: { type: 'boolean', default: false },
+      },
+    }).values;
+  } catch (error) {
+    return refuse(error instanceof Error ? error.message : String(error));
+  }
+};
+const options = readOptions();
 if (options.help) {
   console.log(HELP);
   process.exit(0);
 }
-if (options.until !== undefined && !['cluster', 'images', 'install'].includes(options.until)) {
-  console.error(`--until takes cluster, images or install, not '${options.until}'\n\n${HELP}`);
-  process.exit(2);
-}
+if (options.until !== undefined && !['cluster', 'images', 'install'].includes(options.until))
+  refuse(`--until takes cluster, images or install, not '${options.until}'`);
+const repoProblem = await repositoryProblem(options.repo);
+if (repoProblem !== undefined) refuse(repoProblem);
 
 const startedAt = performance.now();
 const seconds = (): string => `${((performance.now() - startedAt) / 1000).toFixed(1).padStart(6)} s`;
@@ -55,12 +74,15 @@ const model = (() => {
       key: 'demo',
     };
   if (baseUrl === undefined || id === undefined)
-    throw new Error('give both MODEL_BASE_URL and MODEL_ID, or neither for the scripted model');
+    return refuse('give both MODEL_BASE_URL and MODEL_ID, or neither for the scripted model');
+  if (!URL.canParse(baseUrl) || !/^https?:$/.test(new URL(baseUrl).protocol))
+    return refuse(`MODEL_BASE_URL must be an http or https URL, not '${baseUrl}'`);
   return { scripted: false, provider: 'model', id, baseUrl, key: process.env['MODEL_API_KEY'] };
 })();
 
 type Session = {
-  metadata: { uid: string };
+  metadata: { uid: string; annotations?: Record<string, string> };
+  spec: { prompt?: string };
   status?: {
     phase?: string;
     workspace?: { branch?: string; commit?: string };
@@ -152,6 +174,22 @@ ${readFileSync(new URL('../examples/repository/agents/dev.md', import.meta.url),
 `);
 };
 
+/** The first session name that is free, or whose session was asked the same of the same model. */
+const sessionFor = async (
+  kubectl: Kubectl,
+  repository: { name: string; prompt: string },
+  modelName: string,
+): Promise<{ name: string; before: Session | undefined }> => {
+  const first = repository.name === 'sample' ? 'hello' : `hello-${repository.name}`.slice(0, 42).replace(/-+$/, '');
+  for (let count = 1; ; count += 1) {
+    const name = count === 1 ? first : `${first}-${count}`;
+    const before = await kubectl.get<Session>('session.beeuni.dev', name, NAMES.namespace);
+    if (before === undefined) return { name, before };
+    const isSameModel = (before.metadata.annotations?.[MODEL_ANNOTATION] ?? modelName) === modelName;
+    if (before.spec.prompt === repository.prompt && isSameModel) return { name, before };
+  }
+};
+
 const runSample = async (cluster: ChosenCluster, kubectl: Kubectl, kubectlProgram: string): Promise<void> => {
   step('demo');
   const repository = await repositoryOf(kubectl);
@@ -182,11 +220,10 @@ const runSample = async (cluster: ChosenCluster, kubectl: Kubectl, kubectlProgra
     }
     log(`project ${repository.name} is ready`);
 
-    const sessionName = 'hello';
-    const name = repository.name === 'sample' ? sessionName : `${sessionName}-${repository.name}`.slice(0, 46);
-    const before = await kubectl.get<Session>('session.beeuni.dev', name, NAMES.namespace);
+    const modelName = `${model.provider}/${model.id}`;
+    const { name, before } = await sessionFor(kubectl, repository, modelName);
     if (before === undefined) {
-      await kubectl.apply([sampleSession(name, repository.name, repository.prompt)], 'beeuni-up');
+      await kubectl.apply([sampleSession(name, repository.name, repository.prompt, modelName)], 'beeuni-up');
       log(`session ${name}: ${repository.prompt}`);
     } else log(`session ${name} exists already; showing its work again`);
     const path = `/v1/namespaces/${NAMES.namespace}/sessions/${name}`;

@@ -1,7 +1,7 @@
 // Repositories of the demo: makes the sample one, pushes a local one into the cluster's git server, shows a pushed branch.
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { runProgram } from './run-program.ts';
 
 const fixedTime = '2026-01-01T00:00:00Z';
@@ -25,6 +25,17 @@ export const sampleRepository = async (): Promise<string> => {
   await git('add', '-A');
   await git('commit', '-q', '-m', 'Sample project');
   return folder;
+};
+
+/** Why `given` is neither a URL nor the path of a git repository with a commit; undefined when it is, or is left out. */
+export const repositoryProblem = async (given: string | undefined): Promise<string | undefined> => {
+  if (given === undefined || /^[a-z]+:\/\/|^[^/]+@[^/]+:/.test(given)) return undefined;
+  const path = resolve(given);
+  if (!existsSync(path)) return `there is no folder ${path}; REPO takes a URL or the path of a git repository`;
+  return await runProgram('git', ['-c', `safe.directory=${path}`, '-C', path, 'rev-parse', 'HEAD']).then(
+    () => undefined,
+    () => `${path} is no git repository with a commit`,
+  );
 };
 
 /** Pushes the current branch of a local repository as `main` or its own name; says what was done. */

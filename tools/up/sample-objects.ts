@@ -149,11 +149,18 @@ export const sampleProject = (
   },
 });
 
+/** Which model a sample Session was made for, as provider/model: another model gets a Session of its own. */
+export const MODEL_ANNOTATION = 'beeuni.dev/sample-model';
+
 /** The sample Session: one prompt on a branch of its own. */
-export const sampleSession = (name: string, project: string, prompt: string): object => ({
+export const sampleSession = (name: string, project: string, prompt: string, model?: string): object => ({
   apiVersion: 'beeuni.dev/v1alpha1',
   kind: 'Session',
-  metadata: { name, namespace: NAMES.namespace },
+  metadata: {
+    name,
+    namespace: NAMES.namespace,
+    ...(model === undefined ? {} : { annotations: { [MODEL_ANNOTATION]: model } }),
+  },
   spec: { projectRef: { name: project }, prompt, workspace: { size: '1Gi' } },
 });
 
