@@ -149,8 +149,11 @@ export const sampleProject = (
   },
 });
 
-/** Which model a sample Session was made for, as provider/model: another model gets a Session of its own. */
-export const MODEL_ANNOTATION = 'beeuni.dev/sample-model';
+/**
+ * Which model a sample Session was made for, as provider/model: another model gets a Session of its own.
+ * Not under beeuni.dev/, whose names only Beeuni sets.
+ */
+export const MODEL_ANNOTATION = 'beeuni-up/model';
 
 /** The sample Session: one prompt on a branch of its own. */
 export const sampleSession = (name: string, project: string, prompt: string, model?: string): object => ({
