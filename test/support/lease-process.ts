@@ -4,7 +4,7 @@
 import { systemClock } from '#base/clock.ts';
 import { mergePatch } from '#kube/apply.ts';
 import { Informer } from '#kube/informer.ts';
-import { LeaderElection, leaseSelection, leaseState, type LeaseState, type LeaseTimes } from '#kube/lease.ts';
+import { LeaderElection, type LeaseState, type LeaseTimes, leaseSelection, leaseState } from '#kube/lease.ts';
 import { LEASES, SERVICE_ACCOUNTS } from '#kube/resource-types.ts';
 import { openTestClient } from './kube.ts';
 
