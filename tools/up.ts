@@ -153,7 +153,7 @@ const repositoryOf = async (
   const name = given === undefined ? 'sample' : projectNameFor(basename(path));
   const forward = await kubectl.forward('git', NAMES.servicesNamespace, NAMES.gitPort);
   try {
-    const pushed = await pushRepository(path, `${forward.url}/${name}.git`);
+    const pushed = await pushRepository(path, `${forward.url}/${name}.git`, name);
     log(pushed);
   } finally {
     forward.stop();

@@ -39,7 +39,7 @@ export const repositoryProblem = async (given: string | undefined): Promise<stri
 };
 
 /** Pushes the current branch of a local repository as `main` or its own name; says what was done. */
-export const pushRepository = async (path: string, url: string): Promise<string> => {
+export const pushRepository = async (path: string, url: string, name: string): Promise<string> => {
   const git = (...args: string[]): Promise<string> =>
     runProgram('git', ['-c', `safe.directory=${path}`, '-C', path, ...args], { timeoutMs: 300_000 });
   const branch = (
@@ -50,9 +50,9 @@ export const pushRepository = async (path: string, url: string): Promise<string>
   const target = branch === 'HEAD' ? 'main' : branch;
   const head = (await git('rev-parse', 'HEAD')).trim();
   const there = await git('ls-remote', url, `refs/heads/${target}`).catch(() => '');
-  if (there.startsWith(head)) return `repository ${path}: ${target} is there already`;
+  if (there.startsWith(head)) return `repository ${name}: ${target} is in the cluster already`;
   await git('push', '--force', url, `HEAD:refs/heads/${target}`);
-  return `repository ${path}: pushed ${target} (${head.slice(0, 12)}) into the cluster`;
+  return `repository ${name}: pushed ${target} (${head.slice(0, 12)}) into the cluster`;
 };
 
 /** The newest commit of a branch as text: id, author, subject, changed files with their content. */
