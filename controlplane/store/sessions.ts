@@ -1,6 +1,8 @@
 // Statements on sessions and their credentials. Every change of a session locks its row first and raises facts last,
 // so that no two transactions can wait for each other. Must not know what a claim or a fence means.
+
 import type { SessionKey, StoredCredential } from '../app/session-records.ts';
+import type { CredentialRow } from '../daemons/credentials.ts';
 import type { Statement } from './statement.ts';
 
 /** What decisions under the lock need. Times in RFC 3339. */
@@ -122,18 +124,6 @@ export const revokeCredentials = (sessionUid: string, podUid: string | undefined
   text: 'delete from credentials where session_uid = $1 and ($2::text is null or pod_uid = $2)',
   values: [sessionUid, podUid ?? null],
 });
-
-/** What a credential's prefix leads to. */
-export type CredentialRow = Readonly<{
-  hash: Buffer;
-  session_uid: string;
-  generation: number;
-  pod_uid: string;
-  namespace: string;
-  project_uid: string;
-  newest_generation: number;
-  closed_at: string | null;
-}>;
 
 /** Finds a credential by its prefix. */
 export const findCredential = (prefix: string): Statement<CredentialRow> => ({

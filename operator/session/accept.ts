@@ -2,7 +2,7 @@
 // Checks in order, the first that fails gives reason and message. Must not know pods. Source: 10-kubernetes §3, §4.
 import { type ConditionNote, findCondition } from '#kube/conditions.ts';
 import type { Project } from '#schema/resources/project.ts';
-import { checkModelName } from '#schema/rules/check-model.ts';
+import { checkModelName, isModelAllowed } from '#schema/rules/check-model.ts';
 import type { ProjectFact } from '#schema/wire/sync.ts';
 import { templateName, templateOf } from './choose-start.ts';
 import { effectiveAgent, effectiveModel, type Manifest } from './effective.ts';
@@ -28,10 +28,6 @@ export const acceptedBefore = (o: ObservedSession): ConditionNote | undefined =>
 const names = (all: readonly string[]): string =>
   all.length === 0 ? 'none' : all.slice(0, MAX_NAMES).join(', ') + (all.length > MAX_NAMES ? ', …' : '');
 
-/** Whether a model is `provider/model` or covered by `provider/*`. */
-const isAllowedModel = (model: string, patterns: readonly string[]): boolean =>
-  patterns.some((pattern) => (pattern.endsWith('/*') ? model.startsWith(pattern.slice(0, -1)) : pattern === model));
-
 const isAllowedImage = (image: string, patterns: readonly string[]): boolean =>
   patterns.some((pattern) => (pattern.endsWith('*') ? image.startsWith(pattern.slice(0, -1)) : pattern === image));
 
@@ -50,7 +46,7 @@ const modelProblem = (o: ObservedSession, project: Project, fact: ProjectFact, a
   const verdict = checkModelName(model.value, o.registry?.providers ?? []);
   if (!verdict.valid) return `model ${model.value}, named by ${model.layer}: ${verdict.code}: ${verdict.message}`;
   const allowed = project.spec.models?.allowed;
-  if (allowed === undefined || isAllowedModel(model.value, allowed)) return undefined;
+  if (allowed === undefined || isModelAllowed(model.value, allowed)) return undefined;
   return `model ${model.value}, named by ${model.layer}: NotAllowed; spec.models.allowed of the Project lists ${names(allowed)}`;
 };
 
