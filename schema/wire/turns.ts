@@ -7,12 +7,23 @@ import { daemonEvent } from '../events/envelope.ts';
 /** One part of a prompt. */
 export const promptPart = z.object({ type: z.literal('text'), text: z.string().min(1).max(1_048_576) });
 
+/**
+ * One part of a turn. Beside text a turn may be one thing that is no prompt: a slash command, a shell command or a
+ * compaction. They go through the inbox too, so they are durable, in order and run exactly once. Source: A47, A62, A135.
+ */
+export const turnPart = z.discriminatedUnion('type', [
+  promptPart,
+  z.object({ type: z.literal('command'), name: z.string().min(1).max(128), arguments: z.string().max(65_536) }),
+  z.object({ type: z.literal('shell'), command: z.string().min(1).max(65_536) }),
+  z.object({ type: z.literal('compact') }),
+]);
+
 /** One prompt as a turn. `turnId` is derived from the prompt and its attempt, so that a resend is the same turn. */
 export const turn = z.object({
   turnId: z.string().max(64),
   promptId: z.string().max(64),
   messageId: z.string().max(128),
-  parts: z.array(promptPart).min(1).max(64),
+  parts: z.array(turnPart).min(1).max(64),
   agent: z.string().max(128).nullable(),
   model: z.string().max(256).nullable(),
 });
@@ -127,5 +138,7 @@ export const logsRoute = defineRoute({
   responses: { 200: z.object({ lines: z.array(z.string()) }) },
 });
 
+/** See turnPart. */
+export type TurnPart = z.output<typeof turnPart>;
 /** See turn. */
 export type Turn = z.output<typeof turn>;

@@ -336,7 +336,7 @@ export const startHarness = async (
     const own: Active = { watch: watchTurn(messageId), changed: () => {} };
     active = own;
     try {
-      const texts = turn.parts.map((part) => part.text);
+      const texts = turn.parts.flatMap((part) => (part.type === 'text' ? [part.text] : []));
       return await follow(
         server,
         own,
