@@ -3,12 +3,12 @@
 import { NotFoundError } from '#base/errors.ts';
 import type { Project } from '#schema/resources/project.ts';
 import type { Session } from '#schema/resources/session.ts';
-import { isModelAllowed, usableModelNames } from '#schema/rules/check-model.ts';
+import { isModelAllowed, isUsableModel, usableModelNames } from '#schema/rules/check-model.ts';
 import { effectiveAgent, effectiveModel } from '#schema/rules/effective-model.ts';
 import type { ClaimedModel } from '#schema/wire/claim.ts';
 import { grantedSecrets } from './granted-secrets.ts';
 import type { ClaimConfig } from './ports.ts';
-import { isUsableModel, platformModel } from './project-models.ts';
+import { platformModel } from './project-models.ts';
 import type { ProjectConfig, ProjectStore, ReadSecret, Repositories } from './project-ports.ts';
 import type { ReadRegistry, Registry } from './provider-ports.ts';
 

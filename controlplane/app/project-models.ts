@@ -4,6 +4,7 @@ import type { ModelProblem } from '#schema/resources/project.ts';
 import {
   checkModelName,
   isModelAllowed,
+  isUsableModel,
   type ModelNameCode,
   type NamedProvider,
   usableModelNames,
@@ -30,13 +31,6 @@ export type ModelNaming = Readonly<{
   allowedModels: readonly string[] | null;
   config: ProjectConfig | undefined;
 }>;
-
-/** Whether a name may be used by a project now. */
-export const isUsableModel = (
-  name: string,
-  providers: readonly NamedProvider[],
-  allowed: readonly string[] | null | undefined,
-): boolean => checkModelName(name, providers).valid && isModelAllowed(name, allowed);
 
 /** The platform's own default for a project: the configured name if it is usable, else the first usable one; null without any. */
 export const platformModel = (
@@ -80,12 +74,13 @@ export const checkProjectModels = (
   ];
   const wrong = uses.flatMap(({ name, usedBy }) => judge(name, usedBy.slice(0, 253), providers, allowedModels) ?? []);
   const agent = config?.agents.find(({ name }) => name === (defaults.agent ?? config.defaultAgent));
+  const platform = platformModel(configured, providers, allowedModels);
   const decided = effectiveModel(
     {
       session: undefined,
       agent: agent?.model,
       project: defaults.model,
-      platform: platformModel(configured, providers, allowedModels),
+      platform,
     },
     (name) => isUsableModel(name, providers, allowedModels),
   );
@@ -94,6 +89,7 @@ export const checkProjectModels = (
     reason: wrong[0]?.reason ?? 'AllKnown',
     message: (wrong[0] === undefined ? '' : `${wrong[0].message}${rest}`).slice(0, 1024),
     default: decided?.value ?? null,
+    platform,
     registryGeneration: generation,
     invalid: wrong.slice(0, MAX_INVALID).map(({ invalid }) => invalid),
   };

@@ -112,6 +112,7 @@ const runningFact = ({ uid, request, fact }: StoredProject): ProjectFact =>
           reason: 'RegistryUnavailable',
           message: 'not checked yet',
           default: null,
+          platform: null,
           registryGeneration: 0,
           invalid: [],
         },
@@ -191,7 +192,7 @@ export const makeProjectSync = (ports: ProjectSyncPorts): ProjectSync => {
       return checkProjectModels(naming, await ports.readRegistry(), ports.defaultModel);
     } catch (error) {
       log.warn('the models of a project could not be checked', { err: error });
-      const kept = before ?? { default: null, registryGeneration: 0, invalid: [] };
+      const kept = before ?? { default: null, platform: null, registryGeneration: 0, invalid: [] };
       return { ...kept, reason: 'RegistryUnavailable', message: 'the provider registry cannot be read now' };
     }
   };

@@ -5,7 +5,7 @@ import type { Project } from '#schema/resources/project.ts';
 import { checkModelName, isModelAllowed } from '#schema/rules/check-model.ts';
 import type { ProjectFact } from '#schema/wire/sync.ts';
 import { templateName, templateOf } from './choose-start.ts';
-import { effectiveAgent, effectiveModel, type Manifest } from './effective.ts';
+import { type Manifest, sessionAgent, sessionModel } from './effective.ts';
 import type { ObservedSession } from './observed.ts';
 import { aboveCeiling } from './resources.ts';
 
@@ -41,7 +41,7 @@ const projectProblem = (project: Project): string | undefined => {
 };
 
 const modelProblem = (o: ObservedSession, project: Project, fact: ProjectFact, agent: string): string | undefined => {
-  const model = effectiveModel(o.session, project, fact, agent);
+  const model = sessionModel(o.session, project, fact, o.registry, agent);
   if (model === undefined) return undefined;
   const verdict = checkModelName(model.value, o.registry?.providers ?? []);
   if (!verdict.valid) return `model ${model.value}, named by ${model.layer}: ${verdict.code}: ${verdict.message}`;
@@ -84,10 +84,10 @@ const withManifest = (
   fact: ProjectFact,
   manifest: Manifest,
 ): ConditionNote | undefined => {
-  const agent = effectiveAgent(o.session, project, manifest);
+  const agent = sessionAgent(o.session, project, manifest);
   const agents = manifest.agents.map(({ name }) => name);
-  if (agent === undefined || !agents.includes(agent.value)) {
-    return refused('AgentUnknown', `the manifest has no agent ${agent?.value ?? ''}; it has ${names(agents)}`);
+  if (!agents.includes(agent.value)) {
+    return refused('AgentUnknown', `the manifest has no agent ${agent.value}; it has ${names(agents)}`);
   }
   if (fact.models.reason === 'RegistryUnavailable' || o.registry === undefined) {
     return acceptedBefore(o)?.status === 'True'

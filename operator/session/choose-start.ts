@@ -7,7 +7,7 @@ import { effectiveFlags } from '#schema/rules/effective-flags.ts';
 import type { HarnessChoice } from '#schema/rules/select-harness.ts';
 import type { ProjectFact } from '#schema/wire/sync.ts';
 import { chooseHarness } from '../runtime/choose-harness.ts';
-import { type EffectiveWorkspace, effectiveAgent, effectiveWorkspace, type Manifest } from './effective.ts';
+import { type EffectiveWorkspace, effectiveWorkspace, type Manifest, sessionAgent } from './effective.ts';
 import { type PodResources, sandboxResources, type Template } from './resources.ts';
 
 /** Everything that a pod made now is made from, besides the names of its Session. */
@@ -24,7 +24,7 @@ const PLATFORM_TEMPLATE = 'default';
 
 /** The template of a Session by name: Session, agent, manifest; undefined is the platform's. Source: A90. */
 export const templateName = (session: Session, project: Project, manifest: Manifest): string | undefined => {
-  const agent = effectiveAgent(session, project, manifest)?.value;
+  const agent = sessionAgent(session, project, manifest).value;
   const name =
     session.spec.sandbox?.template ??
     manifest.agents.find((entry) => entry.name === agent)?.template ??

@@ -4,40 +4,41 @@ import type { Installation } from '#schema/installation.ts';
 import type { Project } from '#schema/resources/project.ts';
 import type { Lifecycle } from '#schema/resources/sandbox-fields.ts';
 import type { AgentSource, ModelSource, Session } from '#schema/resources/session.ts';
-import { type Effective, effective } from '#schema/rules/effective.ts';
-import type { ProjectFact } from '#schema/wire/sync.ts';
+import { isUsableModel } from '#schema/rules/check-model.ts';
+import type { Effective } from '#schema/rules/effective.ts';
+import { effectiveAgent, effectiveModel } from '#schema/rules/effective-model.ts';
+import type { ProjectFact, RegistryFact } from '#schema/wire/sync.ts';
 
 /** The last valid manifest, which starts go by. */
 export type Manifest = NonNullable<ProjectFact['manifest']['lastValid']>;
 
-/** The agent of the next turn: Session, then Project, then manifest. */
-export const effectiveAgent = (
-  session: Session,
-  project: Project,
-  manifest: Manifest,
-): Effective<string, AgentSource> | undefined =>
-  effective<string, AgentSource>([
-    { layer: 'Session', value: session.spec.agent },
-    { layer: 'Project', value: project.spec.defaults?.agent },
-    { layer: 'Manifest', value: manifest.defaultAgent },
-  ]);
+/** The agent of the next turn, by the rule that the claim follows too. */
+export const sessionAgent = (session: Session, project: Project, manifest: Manifest): Effective<string, AgentSource> =>
+  effectiveAgent(
+    { session: session.spec.agent, project: project.spec.defaults?.agent, manifest: manifest.defaultAgent },
+    (name) => manifest.agents.some((agent) => agent.name === name),
+  );
 
-/** The model of the next turn: Session, agent, Project, platform. Undefined when none of them names one. */
-export const effectiveModel = (
+/**
+ * The model of the next turn, by the rule that the claim follows too. Undefined when no layer has a usable name. While
+ * the registry is not known every name counts as usable.
+ */
+export const sessionModel = (
   session: Session,
   project: Project,
   fact: ProjectFact,
-  agent: string | undefined,
+  registry: RegistryFact | undefined,
+  agent: string,
 ): Effective<string, ModelSource> | undefined =>
-  effective<string, ModelSource>([
-    { layer: 'Session', value: session.spec.model },
+  effectiveModel(
     {
-      layer: 'Agent',
-      value: fact.manifest.lastValid?.agents.find(({ name }) => name === agent)?.model ?? undefined,
+      session: session.spec.model,
+      agent: fact.manifest.lastValid?.agents.find(({ name }) => name === agent)?.model,
+      project: project.spec.defaults?.model,
+      platform: fact.models.platform,
     },
-    { layer: 'Project', value: project.spec.defaults?.model },
-    { layer: 'Platform', value: fact.models.default ?? undefined },
-  ]);
+    (name) => registry === undefined || isUsableModel(name, registry.providers, project.spec.models?.allowed),
+  );
 
 /** Lifecycle with every inherited value filled. Seconds; 0 is off. `ttlSecondsAfterFinished` undefined: kept. */
 export type EffectiveLifecycle = Readonly<{

@@ -7,7 +7,7 @@ import { timestamp } from '../runtime/time.ts';
 import { sessionConditions } from './conditions.ts';
 import { branchOf, type Daemon } from './daemon.ts';
 import { podHash } from './desired-pod.ts';
-import { effectiveAgent, effectiveModel } from './effective.ts';
+import { sessionAgent, sessionModel } from './effective.ts';
 import { isBlocked } from './failures.ts';
 import { expiresAtMs } from './lifecycle.ts';
 import { isGated } from './pod-signs.ts';
@@ -170,10 +170,10 @@ const agentAndModel = ({ o, stored }: Scene): Pick<SessionStatus, 'agent' | 'mod
   if (project === undefined || projectFact === undefined || manifest === undefined || manifest === null) {
     return { agent: stored.agent, model: stored.model };
   }
-  const agent = effectiveAgent(session, project, manifest);
-  const model = effectiveModel(session, project, projectFact, agent?.value);
+  const agent = sessionAgent(session, project, manifest);
+  const model = sessionModel(session, project, projectFact, o.registry, agent.value);
   return {
-    agent: agent && { name: agent.value, source: agent.layer },
+    agent: { name: agent.value, source: agent.layer },
     model: model && { name: model.value, source: model.layer },
   };
 };

@@ -78,3 +78,10 @@ export const isModelAllowed = (name: string, allowed: readonly string[] | null |
   allowed === null ||
   allowed === undefined ||
   allowed.some((pattern) => (pattern.endsWith('/*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern));
+
+/** Whether a project may use a name now: the registry offers it and the project's list lets it through. */
+export const isUsableModel = (
+  name: string,
+  providers: readonly NamedProvider[],
+  allowed: readonly string[] | null | undefined,
+): boolean => checkModelName(name, providers).valid && isModelAllowed(name, allowed);

@@ -92,7 +92,8 @@ export const syncedModels = z.object({
     'RegistryUnavailable',
   ]),
   message: z.string().max(1024),
-  default: z.string().nullable(),
+  default: z.string().nullable().describe('model of a session that names nothing itself'),
+  platform: z.string().nullable().default(null).describe('last layer: the model of the installation'),
   registryGeneration: z.int().min(0),
   invalid: z
     .array(
