@@ -158,7 +158,7 @@ export const ROOMS: readonly Room[] = [
     name: 'daemon host',
     files: ['sandbox-image/daemon/host/**'],
     ours: [...daemonHost, ...contract, ...base],
-    packages: ['zod', 'undici', 'fastify'],
+    packages: ['zod', 'undici', 'fastify', 'ws', '@lydell/node-pty'],
     node: true,
   },
   {
