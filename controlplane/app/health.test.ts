@@ -21,6 +21,7 @@ const aDocument = (changes: Partial<HealthDocument> = {}): HealthDocument => ({
   repo: null,
   branch: 'b',
   commit_sha: null,
+  push_error: null,
   harness: {
     id: 'opencode',
     version: '1',

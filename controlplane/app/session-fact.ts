@@ -61,6 +61,7 @@ const healthOf = (row: FactRow): SessionFact['health'] => {
     repoReady: document.repo_ready,
     branch: document.branch,
     commit: document.commit_sha,
+    pushError: document.push_error ?? null,
     bootError: document.boot_error,
     bootErrorCategory: document.boot_error_category,
     harness: { id, version, state: harness, ready, error },

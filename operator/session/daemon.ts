@@ -68,7 +68,10 @@ const ANSWERS: Readonly<Record<string, Answers>> = {
   WorkspaceReady: {
     waiting: ['Cloning', 'the daemon has not claimed the Session yet'],
     answering: (health, _fact, branch) => {
-      if (health.repoReady) return answer('True', 'CheckedOut', `branch ${health.branch ?? ''} is checked out`);
+      if (health.repoReady) {
+        const push = health.pushError === null ? '' : `; its newest push failed: ${health.pushError}`;
+        return answer('True', 'CheckedOut', `branch ${health.branch ?? ''} is checked out${push}`);
+      }
       if (health.bootErrorCategory === 'CloneFailed') {
         return answer('False', 'CloneFailed', health.bootError ?? 'the clone failed');
       }

@@ -63,6 +63,7 @@ export const healthDocument = z.object({
   repo: z.string().max(1024).nullable(),
   branch: z.string().max(200).nullable(),
   commit_sha: z.string().max(64).nullable(),
+  push_error: z.string().max(1024).nullable().default(null).describe('why the newest push of the branch failed'),
   harness: harnessBlock,
   config: configBlock,
   activity: activityBlock,

@@ -164,6 +164,7 @@ export const sessionFact = z.object({
       repoReady: z.boolean(),
       branch: z.string().nullable(),
       commit: z.string().nullable(),
+      pushError: z.string().nullable().default(null),
       bootError: z.string().nullable(),
       bootErrorCategory: z.enum(['CloneFailed', 'HarnessBoot', 'ConfigProof', 'DaemonExit']).nullable(),
       harness: harnessBlock.pick({ id: true, version: true, state: true, ready: true, error: true }),
@@ -208,7 +209,13 @@ export const registryFact = z.object({
     z.object({
       id: z.string().max(64),
       enabled: z.boolean(),
-      models: z.array(z.object({ id: z.string().max(192), enabled: z.boolean() })),
+      models: z.array(
+        z.object({
+          id: z.string().max(192),
+          enabled: z.boolean(),
+          retired: z.object({ replacement: z.string().max(256).nullable() }).optional(),
+        }),
+      ),
     }),
   ),
 });

@@ -1,6 +1,6 @@
 // What a daemon that dies leaves to the next one on the same volume: events, uncommitted files, the conversation.
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { DaemonProcess } from '#test/support/daemon-process.ts';
@@ -117,6 +117,27 @@ describe('a daemon on the volume of a dead one', { skip, timeout: 600_000 }, () 
       () => readFileSync(join(rig.folders.workspace, '.git/HEAD'), 'utf8').trim() === `ref: refs/heads/${BRANCH}`,
     );
     assert.equal(rig.git.branch('elsewhere'), undefined);
+  });
+
+  it('tells a push that the repository refused, in the log and in its health, until one goes through', async () => {
+    const hook = join(rig.git.directory, 'hooks', 'pre-receive');
+    const commit = (text: string): string =>
+      rig.controlPlane.prompt(
+        `@@tool bash {"command":"git commit --quiet --allow-empty -m ${text}","description":"d"}\n@@say done`,
+      );
+    writeFileSync(hook, '#!/bin/sh\necho closed for the night\nexit 1\n', { mode: 0o755 });
+    const refused = commit('refused');
+    await nudge(second);
+    const { data } = await rig.controlPlane.event('workspace.push_failed', refused);
+    assert.match(String(data['message']), /pre-receive hook declined|closed for the night/);
+    const told = await rig.controlPlane.healthy('refused', (document) => document.push_error !== null);
+    assert.equal(told.push_error, data['message']);
+    assert.equal(told.runtimeReady, true);
+    rmSync(hook);
+    const taken = commit('taken');
+    await nudge(second);
+    await rig.controlPlane.event('workspace.pushed', taken);
+    await rig.controlPlane.healthy('pushed', (document) => document.push_error === null);
   });
 
   it('drains when the control plane asks: the turn is aborted, and no further prompt is taken', async () => {

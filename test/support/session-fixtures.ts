@@ -142,6 +142,7 @@ export const aHealth = (changes: Partial<Health> = {}): Health => ({
   repoReady: true,
   branch: 'beeuni/fix-login-a1b2c',
   commit: COMMIT,
+  pushError: null,
   bootError: null,
   bootErrorCategory: null,
   harness: { id: 'opencode', version: '1.18.33', state: 'ok', ready: true, error: null },

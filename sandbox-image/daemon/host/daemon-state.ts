@@ -12,6 +12,7 @@ export type Reported = {
   checkout: DaemonFacts['checkout'];
   onBranch: boolean;
   sessionBranch: string | null;
+  pushError: string | null;
   isolation: DaemonFacts['isolation'];
   hasCredential: boolean;
   turnId: string | null;
@@ -42,6 +43,7 @@ export const createDaemonState = (
     checkout: null,
     onBranch: false,
     sessionBranch: null,
+    pushError: null,
     isolation: 'not-probed',
     hasCredential: false,
     turnId: null,
@@ -71,6 +73,7 @@ export const createDaemonState = (
       checkout: reported.checkout,
       onBranch: reported.onBranch,
       sessionBranch: reported.sessionBranch,
+      pushError: reported.pushError,
       activity: { turnId: reported.turnId, sinceMs: reported.sinceMs, openRequests: reported.openRequests },
       timeline: [...timeline],
       isolation: reported.isolation,

@@ -151,12 +151,14 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
     if (result === undefined || result.kind === 'nothing') return;
     const place = { threadId: ROOT_THREAD, turnId };
     if (result.kind === 'pushed') {
+      state.report({ pushError: null });
       log.info('branch pushed', { branch: claim.branch, commit: result.commit });
       emit({ type: 'workspace.pushed', data: { branch: claim.branch, commit: result.commit } }, place);
       return;
     }
     log.warn('the push failed', { branch: claim.branch, reason: redactor.redact(result.message) });
     const message = redactor.redact(result.message);
+    state.report({ pushError: message });
     emit({ type: 'workspace.push_failed', data: { branch: claim.branch, message } }, place);
   };
 

@@ -14,6 +14,7 @@ const someFacts = (facts: Partial<DaemonFacts> = {}): DaemonFacts => ({
   checkout: { branch: 'b', commit: 'c' },
   onBranch: true,
   sessionBranch: 'b',
+  pushError: null,
   activity: { turnId: null, sinceMs: 0, openRequests: 0 },
   timeline: [{ stage: 'listening', atMs: 80.4 }],
   isolation: 'enforced',

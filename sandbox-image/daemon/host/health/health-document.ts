@@ -15,6 +15,8 @@ export type DaemonFacts = Readonly<{
   /** The workspace is on the session branch. */
   onBranch: boolean;
   sessionBranch: string | null;
+  /** Why the newest push failed; null: it did not, or there was none. */
+  pushError: string | null;
   activity: Readonly<{ turnId: string | null; sinceMs: number; openRequests: number }>;
   timeline: readonly Readonly<{ stage: string; atMs: number }>[];
   isolation: HealthDocument['isolation'];
@@ -67,6 +69,7 @@ export const healthDocumentOf = (facts: DaemonFacts): HealthDocument => {
     repo: null,
     branch: facts.checkout?.branch ?? facts.sessionBranch,
     commit_sha: facts.checkout?.commit ?? null,
+    push_error: facts.pushError?.slice(0, 1_024) ?? null,
     harness,
     config: {
       release_id: null,
