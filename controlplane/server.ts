@@ -100,6 +100,7 @@ const mountPublic = (server: HttpServer, handlers: PublicHandlers, guard: Guard)
   mount(server, workspaceRoutes.putProviderRoute, handlers.putProvider, guard);
   mount(server, workspaceRoutes.deleteProviderRoute, handlers.deleteProvider, guard);
   mount(server, workspaceRoutes.checkProviderRoute, handlers.checkProvider, guard);
+  mount(server, workspaceRoutes.discoverProviderRoute, handlers.discoverProvider, guard);
   mount(server, workspaceRoutes.listModelsRoute, handlers.listModels, guard);
   mount(server, workspaceRoutes.validateModelsRoute, handlers.validateModels, guard);
 };

@@ -177,6 +177,9 @@ export const HTTP_METRICS = {
     {},
     FAST_SECONDS,
   ),
+  registrySyncTotal: counter('registry_sync_total', 'Lists of models that providers were asked for.', {
+    result: ['ok', 'failed'],
+  }),
   dbPoolConnections: gauge('db_pool_connections', 'Connections to Postgres, and callers that wait for one.', {
     state: ['active', 'idle', 'waiting'],
   }),

@@ -87,6 +87,7 @@ export const PROBLEMS = {
   host_key_unknown: problem('forbidden', 403, 'the host key of the git remote is not known'),
   certificate_unknown: problem('forbidden', 403, 'the certificate of the git remote is not trusted'),
   provider_auth_failed: problem('unavailable', 502, 'the provider refused its key'),
+  provider_key_unavailable: problem('unavailable', 503, 'the key of the provider could not be read'),
   provider_failed: problem('unavailable', 502, 'the provider failed'),
   provider_timed_out: problem('unavailable', 504, 'the provider did not answer in time'),
   harness_failed: problem('unavailable', 502, 'the harness failed'),

@@ -8,7 +8,7 @@ import type { ReadRegistry } from './provider-ports.ts';
 
 /** A registered model with its state. */
 export type ModelListItem = ProviderModel &
-  Readonly<{ name: string; provider: string; state: 'enabled' | 'model_disabled' | 'provider_disabled' }>;
+  Readonly<{ name: string; provider: string; state: 'enabled' | 'retired' | 'model_disabled' | 'provider_disabled' }>;
 
 /** The functions about models. Errors of both: UnavailableError `registry_unavailable`. */
 export type ModelsApp = Readonly<{
@@ -27,7 +27,8 @@ export const makeModelsApp = (ports: Readonly<{ readRegistry: ReadRegistry }>): 
     const items = providers
       .flatMap((provider) =>
         provider.models.map((model): ModelListItem => {
-          const state = !provider.enabled ? 'provider_disabled' : model.enabled ? 'enabled' : 'model_disabled';
+          const off = !provider.enabled ? 'provider_disabled' : model.enabled ? undefined : 'model_disabled';
+          const state = off ?? (model.retired === undefined ? 'enabled' : 'retired');
           return { ...model, name: `${provider.id}/${model.id}`, provider: provider.id, state };
         }),
       )

@@ -2,25 +2,32 @@
 // Must not know SQL, sockets or the gateway.
 import type { ProviderInput } from '#schema/settings/providers.ts';
 
-/** Everything of a definition but id and key. */
-export type ProviderDefinition = Omit<ProviderInput, 'id' | 'api_key'>;
+/** Everything of a definition but id and keys. `secret`: the Secret that holds the keys instead of the database. */
+export type ProviderDefinition = Omit<ProviderInput, 'id' | 'api_key' | 'credential'> &
+  Readonly<{ secret?: Readonly<{ name: string }> | undefined }>;
 
-/** A stored provider; the key is sealed. Times in RFC 3339. */
+/** A key of a pool as it is stored. `lastFour` is null for short keys. `addedAt` in RFC 3339. */
+export type SealedKey = Readonly<{ id: string; sealed: Buffer; lastFour: string | null; addedAt: string }>;
+
+/** A stored provider; its keys are sealed, in the order of the pool. Times in RFC 3339. */
 export type StoredProvider = Readonly<{
   id: string;
   definition: ProviderDefinition;
-  sealedKey: Buffer | undefined;
+  keys: readonly SealedKey[];
   generation: number;
   createdAt: string;
   updatedAt: string;
 }>;
 
-/** A provider of the registry: `provider.models` and all else of the definition, with its sealed key. */
+/** A provider of the registry: `provider.models` and all else of the definition, with its sealed keys. */
 export type RegisteredProvider = ProviderDefinition &
-  Readonly<{ id: string; sealedKey: Buffer | undefined; generation: number }>;
+  Readonly<{ id: string; keys: readonly SealedKey[]; generation: number }>;
 
 /** The registry at one moment. */
 export type Registry = Readonly<{ generation: number; providers: readonly RegisteredProvider[] }>;
+
+/** What is stored of a provider. Absent `keys` keep the stored ones. */
+export type ProviderWrite = Readonly<{ definition: ProviderDefinition; keys: readonly SealedKey[] | undefined }>;
 
 /** The table of providers. Errors of all: UnavailableError `database_unavailable`. */
 export type ProviderStore = Readonly<{
@@ -28,19 +35,9 @@ export type ProviderStore = Readonly<{
   list: (afterId: string, limit: number) => Promise<readonly StoredProvider[]>;
   find: (id: string) => Promise<StoredProvider | undefined>;
   /** Undefined when the id is taken. */
-  create: (
-    id: string,
-    definition: ProviderDefinition,
-    sealedKey: Buffer | undefined,
-    at: string,
-  ) => Promise<StoredProvider | undefined>;
-  /** Undefined when there is none; an absent key keeps the stored one. */
-  replace: (
-    id: string,
-    definition: ProviderDefinition,
-    sealedKey: Buffer | undefined,
-    at: string,
-  ) => Promise<StoredProvider | undefined>;
+  create: (id: string, write: ProviderWrite, at: string) => Promise<StoredProvider | undefined>;
+  /** Undefined when there is none of this generation. */
+  replace: (id: string, generation: number, write: ProviderWrite, at: string) => Promise<StoredProvider | undefined>;
   /** False when there was none. */
   remove: (id: string) => Promise<boolean>;
   /** Tells operators the names of the registry again. */
@@ -49,6 +46,15 @@ export type ProviderStore = Readonly<{
   /** All providers with the generation that they belong to, read together. */
   registry: () => Promise<Registry>;
 }>;
+
+/** One key in clear. `id` may be shown; `secret` never. */
+export type ProviderKey = Readonly<{ id: string; secret: string }>;
+
+/**
+ * The keys of a provider in the order of its pool; empty when it has none. At most 5 s old, so that a key that is taken
+ * away stops. Errors: UnavailableError `provider_key_unavailable` with the reason, which names no key.
+ */
+export type ReadProviderKeys = (provider: RegisteredProvider) => Promise<readonly ProviderKey[]>;
 
 /** The registry read from the database now. Errors: UnavailableError `registry_unavailable`. */
 export type ReadRegistry = () => Promise<Registry>;

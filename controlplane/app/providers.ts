@@ -5,21 +5,26 @@ import { ConflictError, InvalidError, NotFoundError } from '#base/errors.ts';
 import { checkBaseUrl, mayConnect } from '#schema/rules/provider-address.ts';
 import type { ProviderInput, ProviderView } from '#schema/settings/providers.ts';
 import { afterKey, type Page, type PageRequest, pageFrom } from './page.ts';
-import type { Seal, Unseal } from './ports.ts';
+import type { Seal } from './ports.ts';
+import { applyDiscovery, compareModels, type Discovery } from './provider-discovery.ts';
+import { credentialViewOf, decideCredential, sealProviderKey } from './provider-keys.ts';
 import type {
   FindProviderReferences,
   ListProviderModels,
   ProviderDefinition,
+  ProviderKey,
   ProviderStore,
+  ReadProviderKeys,
   ResolveHost,
   StoredProvider,
 } from './provider-ports.ts';
 
-/** The context that a provider's key is sealed with. */
-export const providerKeyContext = (id: string): string => `provider:${id}:api_key`;
-
 /** Result of reaching a provider. */
 export type ProviderCheck = Readonly<{ reachable: boolean; message: string | null; models: readonly string[] }>;
+
+/** Result of comparing a provider's list of models with the registry. `references`: what still names a model that is gone. */
+export type ProviderDiscovery = Discovery &
+  Readonly<{ reachable: boolean; message: string | null; applied: boolean; references: readonly string[] }>;
 
 /** The registry's functions. Errors of all: UnavailableError `database_unavailable`. */
 export type ProvidersApp = Readonly<{
@@ -38,38 +43,70 @@ export type ProvidersApp = Readonly<{
   remove: (id: string, force: boolean) => Promise<void>;
   /** Errors: NotFoundError `provider_not_found`. A provider that fails is an answer, not an error. */
   check: (id: string, signal: AbortSignal) => Promise<ProviderCheck>;
+  /**
+   * Compares, and changes the registry only with `apply`. Errors: NotFoundError `provider_not_found`; with `apply` also
+   * ConflictError `provider_referenced` when a model in use would be retired, `conflict` when the provider changed meanwhile.
+   */
+  discover: (
+    id: string,
+    options: Readonly<{ apply: boolean; force: boolean }>,
+    signal: AbortSignal,
+  ) => Promise<ProviderDiscovery>;
 }>;
 
 /** What the registry needs. `onChange` runs after every committed change, and its failure is the caller's to log. */
 export type ProvidersPorts = Readonly<{
   store: ProviderStore;
   seal: Seal;
-  unseal: Unseal;
+  readKeys: ReadProviderKeys;
   resolveHost: ResolveHost;
   listModels: ListProviderModels;
   findReferences: FindProviderReferences;
   onChange: () => Promise<void>;
+  /** Told of every answer of a provider about its models, for metrics. */
+  onSync: (result: 'ok' | 'failed', providerId: string) => void;
   allowedAddresses: readonly string[];
   clock: Clock;
 }>;
 
-const viewOf = (stored: StoredProvider): ProviderView => ({
-  ...stored.definition,
-  id: stored.id,
-  has_key: stored.sealedKey !== undefined,
-  generation: stored.generation,
-  created_at: stored.createdAt,
-  updated_at: stored.updatedAt,
-});
+const viewOf = (stored: StoredProvider): ProviderView => {
+  const { secret, ...definition } = stored.definition;
+  return {
+    ...definition,
+    id: stored.id,
+    has_key: stored.keys.length > 0 || secret !== undefined,
+    credential: credentialViewOf(stored),
+    generation: stored.generation,
+    created_at: stored.createdAt,
+    updated_at: stored.updatedAt,
+  };
+};
 
 const duplicateOf = (names: readonly string[]): string | undefined =>
   names.find((name, at) => names.indexOf(name) !== at);
 
 const enabledModels = (definition: ProviderDefinition): ReadonlySet<string> =>
-  new Set(definition.enabled ? definition.models.filter((model) => model.enabled).map((model) => model.id) : []);
+  new Set(
+    definition.enabled
+      ? definition.models.filter((model) => model.enabled && model.retired === undefined).map((model) => model.id)
+      : [],
+  );
+
+const registeredOf = ({ id, definition, keys, generation }: StoredProvider) => ({
+  ...definition,
+  id,
+  keys,
+  generation,
+});
+
+/** Text without any of the keys. */
+const withoutKeys = (text: string, keys: readonly ProviderKey[]): string =>
+  keys.reduce((clean, { secret }) => clean.replaceAll(secret, '[key]'), text);
 
 /** Largest number of references that a refusal lists. */
 const SHOWN_REFERENCES = 20;
+/** Most names that are read of a provider's list. */
+const READ_LIMIT = 2_000;
 
 /** Makes the registry's functions. */
 export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
@@ -78,7 +115,7 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
 
   /** The definition as it may be saved. */
   const checked = async (input: Omit<ProviderInput, 'id'>): Promise<ProviderDefinition> => {
-    const { api_key: _key, ...definition } = input;
+    const { api_key: _key, credential: _credential, ...definition } = input;
     const duplicate = duplicateOf(definition.models.map((model) => model.id));
     if (duplicate !== undefined) {
       throw new InvalidError('invalid_provider', `the model ${duplicate} is listed twice`, {
@@ -101,8 +138,8 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
     return { ...definition, base_url: verdict.url };
   };
 
-  const sealed = (id: string, key: string | undefined): Buffer | undefined =>
-    key === undefined ? undefined : ports.seal(key, providerKeyContext(id));
+  const credentialOf = (id: string, input: Omit<ProviderInput, 'id'>, before: StoredProvider | undefined) =>
+    decideCredential(input, before, { seal: sealProviderKey(ports.seal, id), at: now() });
 
   const found = async (id: string): Promise<StoredProvider> => {
     const stored = await store.find(id);
@@ -126,10 +163,48 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
   };
 
   const created = async (id: string, input: Omit<ProviderInput, 'id'>, definition: ProviderDefinition) => {
-    const stored = await store.create(id, definition, sealed(id, input.api_key), now());
+    const { keys, secret } = credentialOf(id, input, undefined);
+    const stored = await store.create(id, { definition: { ...definition, secret }, keys }, now());
     if (stored === undefined) throw new ConflictError('already_exists', `a provider ${id} exists`);
     await ports.onChange();
     return viewOf(stored);
+  };
+
+  /** Stores a definition in place of the one that was read. */
+  const replaced = async (
+    before: StoredProvider,
+    definition: ProviderDefinition,
+    keys: StoredProvider['keys'] | undefined,
+    force: boolean,
+  ): Promise<StoredProvider> => {
+    const kept = enabledModels(definition);
+    const lost = new Set([...enabledModels(before.definition)].filter((model) => !kept.has(model)));
+    if (lost.size > 0) await refuseIfReferenced(before.id, lost, force);
+    const stored = await store.replace(before.id, before.generation, { definition, keys }, now());
+    if (stored === undefined) {
+      throw new ConflictError(
+        'conflict',
+        `provider ${before.id} changed meanwhile; read it again and repeat the change`,
+      );
+    }
+    await ports.onChange();
+    return stored;
+  };
+
+  /** Asks a provider for its models. A provider that fails is an answer. */
+  const reached = async (stored: StoredProvider, signal: AbortSignal): Promise<ProviderCheck> => {
+    const provider = registeredOf(stored);
+    let keys: readonly ProviderKey[] = [];
+    try {
+      keys = await ports.readKeys(provider);
+      const models = await ports.listModels(provider, keys[0]?.secret, signal);
+      ports.onSync('ok', stored.id);
+      return { reachable: true, message: null, models: models.slice(0, READ_LIMIT) };
+    } catch (error) {
+      ports.onSync('failed', stored.id);
+      const text = error instanceof Error ? error.message : 'the provider could not be reached';
+      return { reachable: false, message: withoutKeys(text, keys).slice(0, 512), models: [] };
+    }
   };
 
   return {
@@ -143,22 +218,16 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
       const definition = await checked(input);
       const before = await store.find(id);
       if (before === undefined) return { created: true, view: await created(id, input, definition) };
-      const movesKey = new URL(before.definition.base_url).origin !== new URL(definition.base_url).origin;
-      if (movesKey && before.sealedKey !== undefined && input.api_key === undefined) {
+      const { keys, secret, keepsKeys } = credentialOf(id, input, before);
+      const isElsewhere = new URL(before.definition.base_url).origin !== new URL(definition.base_url).origin;
+      if (isElsewhere && keepsKeys) {
         throw new InvalidError(
           'invalid_provider',
-          'another host needs api_key again: the stored key is not sent to a new host',
-          {
-            details: { path: 'api_key' },
-          },
+          'another host needs its keys again: a stored key is not sent to a new host',
+          { details: { path: input.credential === undefined ? 'api_key' : 'credential' } },
         );
       }
-      const kept = enabledModels(definition);
-      const lost = new Set([...enabledModels(before.definition)].filter((model) => !kept.has(model)));
-      if (lost.size > 0) await refuseIfReferenced(id, lost, force);
-      const stored = await store.replace(id, definition, sealed(id, input.api_key), now());
-      if (stored === undefined) throw new NotFoundError('provider_not_found', `there is no provider ${id}`);
-      await ports.onChange();
+      const stored = await replaced(before, { ...definition, secret }, keys, force);
       return { created: false, view: viewOf(stored) };
     },
     remove: async (id, force) => {
@@ -167,19 +236,21 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
       if (!(await store.remove(id))) throw new NotFoundError('provider_not_found', `there is no provider ${id}`);
       await ports.onChange();
     },
-    check: async (id, signal) => {
-      const stored = await found(id);
-      const { sealedKey } = stored;
-      const key = sealedKey === undefined ? undefined : ports.unseal(sealedKey, providerKeyContext(id));
-      const provider = { ...stored.definition, id, sealedKey, generation: stored.generation };
-      try {
-        const models = await ports.listModels(provider, key, signal);
-        return { reachable: true, message: null, models: models.slice(0, 2000) };
-      } catch (error) {
-        const text = error instanceof Error ? error.message : 'the provider could not be reached';
-        const message = key === undefined ? text : text.replaceAll(key, '[key]');
-        return { reachable: false, message: message.slice(0, 512), models: [] };
+    check: async (id, signal) => reached(await found(id), signal),
+    discover: async (id, { apply, force }, signal) => {
+      const before = await found(id);
+      const { reachable, message, models } = await reached(before, signal);
+      const registry = await store.registry();
+      const discovery = compareModels({ id, models: before.definition.models }, models, registry.providers, READ_LIMIT);
+      if (!reachable) return { ...discovery, reachable, message, applied: false, references: [] };
+      const gone = new Set(discovery.retired.map((model) => model.id));
+      const references = gone.size === 0 ? [] : await ports.findReferences(id, gone);
+      const isNews = discovery.added.length + discovery.retired.length + discovery.restored.length > 0;
+      if (apply && isNews) {
+        const after = applyDiscovery(before.definition.models, discovery, now());
+        await replaced(before, { ...before.definition, models: [...after] }, undefined, force);
       }
+      return { ...discovery, reachable, message, applied: apply, references: references.slice(0, SHOWN_REFERENCES) };
     },
   };
 };

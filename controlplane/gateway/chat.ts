@@ -112,7 +112,7 @@ export const makeChatHandler = (ports: GatewayPorts): ((call: GatewayCall) => Pr
     if (project === undefined) return finalError('project_not_found');
     if (!project.gateway) return finalError('feature_disabled');
     const { providers } = await ports.readRegistry();
-    const verdict = checkModelName(span.model, providers);
+    const verdict = checkModelName(span.model, providers, 'served');
     if (!verdict.valid) return finalError(verdict.code);
     if (!isModelAllowed(span.model, project.allowed)) return finalError('model_not_allowed');
     const provider = providers.find((entry) => entry.id === verdict.provider);
@@ -122,8 +122,12 @@ export const makeChatHandler = (ports: GatewayPorts): ((call: GatewayCall) => Pr
     return { provider, model, name: span.model, body, requestBytes: bytes.length, stream: span.stream };
   };
 
-  const headersFor = (provider: RegisteredProvider, stream: boolean, bytes: number): Record<string, string> => {
-    const key = ports.openKey(provider);
+  const headersFor = async (
+    provider: RegisteredProvider,
+    stream: boolean,
+    bytes: number,
+  ): Promise<Record<string, string>> => {
+    const [key] = await ports.readKeys(provider);
     return {
       ...(provider.headers as Readonly<Record<string, string>>),
       'content-type': 'application/json',
@@ -131,7 +135,7 @@ export const makeChatHandler = (ports: GatewayPorts): ((call: GatewayCall) => Pr
       accept: stream ? 'text/event-stream' : 'application/json',
       'accept-encoding': 'identity',
       'user-agent': 'beeuni-gateway',
-      ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+      ...(key === undefined ? {} : { authorization: `Bearer ${key.secret}` }),
     };
   };
 
@@ -241,7 +245,7 @@ export const makeChatHandler = (ports: GatewayPorts): ((call: GatewayCall) => Pr
         origin: url.origin,
         path: `${url.pathname.replace(/\/$/, '')}/chat/completions`,
         method: 'POST',
-        headers: headersFor(provider, admitted.stream, body.length),
+        headers: await headersFor(provider, admitted.stream, body.length),
         body,
         signal: watch.signal,
       });

@@ -1,7 +1,7 @@
 // What the gateway needs from outside. Must not know SQL, Kubernetes or how a credential is proven.
 import type { Clock } from '#base/clock.ts';
 import type { Logger } from '#base/log.ts';
-import type { ReadRegistry, RegisteredProvider } from '../app/provider-ports.ts';
+import type { ReadProviderKeys, ReadRegistry } from '../app/provider-ports.ts';
 import type { Upstreams } from './upstream.ts';
 
 /** One model call, as it is kept. Units: tokens, bytes, milliseconds, micro-USD. `at` is when it began, RFC 3339. */
@@ -41,9 +41,6 @@ export type FindProjectPolicy = (
   projectUid: string,
 ) => Readonly<{ gateway: boolean; allowed: readonly string[] | null }> | undefined;
 
-/** The key of a provider in clear; undefined when it has none. Errors: a plain Error when it cannot be opened. */
-export type OpenProviderKey = (provider: RegisteredProvider) => string | undefined;
-
 /** What happened to a call, for metrics. */
 export type GatewayOutcome = 'ok' | 'refused' | 'provider_error' | 'incomplete' | 'client_left' | 'timed_out';
 
@@ -51,7 +48,7 @@ export type GatewayOutcome = 'ok' | 'refused' | 'provider_error' | 'incomplete' 
 export type GatewayPorts = Readonly<{
   readRegistry: ReadRegistry;
   findProjectPolicy: FindProjectPolicy;
-  openKey: OpenProviderKey;
+  readKeys: ReadProviderKeys;
   upstreams: Upstreams;
   usage: UsageRecorder;
   clock: Clock;

@@ -3,6 +3,7 @@ import type {
   checkProviderRoute,
   createProviderRoute,
   deleteProviderRoute,
+  discoverProviderRoute,
   getProviderRoute,
   listProvidersRoute,
   putProviderRoute,
@@ -18,6 +19,7 @@ export type ProviderHandlers = Readonly<{
   putProvider: Handler<typeof putProviderRoute>;
   deleteProvider: Handler<typeof deleteProviderRoute>;
   checkProvider: Handler<typeof checkProviderRoute>;
+  discoverProvider: Handler<typeof discoverProviderRoute>;
 }>;
 
 /** Makes the handlers. Errors: those of the app. */
@@ -39,5 +41,23 @@ export const makeProviderHandlers = (app: ProvidersApp): ProviderHandlers => ({
   checkProvider: async ({ params, signal }) => {
     const check = await app.check(params.id, signal);
     return { status: 200, body: { ...check, models: [...check.models] } };
+  },
+  discoverProvider: async ({ params, query, signal }) => {
+    const found = await app.discover(
+      params.id,
+      { apply: query.apply === 'true', force: query.force === 'true' },
+      signal,
+    );
+    const { added, retired, restored, references } = found;
+    return {
+      status: 200,
+      body: {
+        ...found,
+        added: [...added],
+        retired: [...retired],
+        restored: [...restored],
+        references: [...references],
+      },
+    };
   },
 });

@@ -2,14 +2,17 @@
 // Must not know the rules of the registry.
 
 import { REGISTRY_UID } from '#schema/wire/sync.ts';
-import type { ProviderStore, RegisteredProvider, StoredProvider } from '../app/provider-ports.ts';
+import type { ProviderStore, ProviderWrite, RegisteredProvider, StoredProvider } from '../app/provider-ports.ts';
 import { raiseFact } from './facts.ts';
 import {
   allProviders,
+  deleteKeys,
   deleteProvider,
   getProvider,
+  insertKeys,
   insertProvider,
   listProviders,
+  mirrorFirstKey,
   type ProviderRow,
   raiseRegistryGeneration,
   registryGeneration,
@@ -20,7 +23,12 @@ import { type Database, firstRow, type Query, type Statement } from './statement
 const storedOf = (row: ProviderRow): StoredProvider => ({
   id: row.id,
   definition: row.definition,
-  sealedKey: row.api_key ?? undefined,
+  keys: row.keys.map((key) => ({
+    id: key.id,
+    sealed: Buffer.from(key.sealed, 'base64'),
+    lastFour: key.last_four,
+    addedAt: key.added_at,
+  })),
   generation: row.generation,
   createdAt: row.created_at,
   updatedAt: row.updated_at,
@@ -30,7 +38,7 @@ const storedOf = (row: ProviderRow): StoredProvider => ({
 export const registeredOf = (stored: StoredProvider): RegisteredProvider => ({
   ...stored.definition,
   id: stored.id,
-  sealedKey: stored.sealedKey,
+  keys: stored.keys,
   generation: stored.generation,
 });
 
@@ -40,7 +48,11 @@ const raiseRegistry = async (query: Query): Promise<void> => {
   const providers = (await query(allProviders())).map(({ id, definition }) => ({
     id,
     enabled: definition.enabled,
-    models: definition.models.map(({ id: model, enabled }) => ({ id: model, enabled })),
+    models: definition.models.map(({ id: model, enabled, retired }) => ({
+      id: model,
+      enabled,
+      ...(retired === undefined ? {} : { retired: { replacement: retired.replacement } }),
+    })),
   }));
   await raiseFact(query, {
     kind: 'registry',
@@ -51,10 +63,20 @@ const raiseRegistry = async (query: Query): Promise<void> => {
 
 /** The store over a database. */
 export const makeProviderStore = (database: Database): ProviderStore => {
-  const change = (statement: Statement<ProviderRow>): Promise<StoredProvider | undefined> =>
+  const change = (
+    id: string,
+    statement: Statement<{ id: string }>,
+    keys: ProviderWrite['keys'],
+  ): Promise<StoredProvider | undefined> =>
     database.withTransaction(async (query: Query) => {
       await query(raiseRegistryGeneration());
-      const row = await firstRow(query, statement);
+      if ((await firstRow(query, statement)) === undefined) return undefined;
+      if (keys !== undefined) {
+        await query(deleteKeys(id));
+        if (keys.length > 0) await query(insertKeys(id, keys));
+        await query(mirrorFirstKey(id));
+      }
+      const row = await firstRow(query, getProvider(id));
       await raiseRegistry(query);
       return row === undefined ? undefined : storedOf(row);
     });
@@ -66,8 +88,9 @@ export const makeProviderStore = (database: Database): ProviderStore => {
       const row = await firstRow(database.query, getProvider(id));
       return row === undefined ? undefined : storedOf(row);
     },
-    create: (id, definition, sealedKey, at) => change(insertProvider(id, definition, sealedKey, at)),
-    replace: (id, definition, sealedKey, at) => change(replaceProvider(id, definition, sealedKey, at)),
+    create: (id, { definition, keys }, at) => change(id, insertProvider(id, definition, at), keys),
+    replace: (id, generation, { definition, keys }, at) =>
+      change(id, replaceProvider(id, generation, definition, at), keys),
     remove: (id) =>
       database.withTransaction(async (query) => {
         await query(raiseRegistryGeneration());

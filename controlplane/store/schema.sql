@@ -173,6 +173,17 @@ create table prompts (
   constraint prompts_session_uid_message_id_key UNIQUE (session_uid, message_id)
 );
 
+create table provider_keys (
+  provider_id text not null,
+  id text not null,
+  position integer not null,
+  sealed bytea not null,
+  last_four text,
+  added_at timestamp with time zone not null,
+  constraint provider_keys_provider_id_fkey FOREIGN KEY (provider_id) REFERENCES providers(id) ON DELETE CASCADE,
+  constraint provider_keys_pkey PRIMARY KEY (provider_id, id)
+);
+
 create table provider_registry (
   single boolean not null default true,
   generation bigint not null,

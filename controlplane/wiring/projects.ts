@@ -16,7 +16,8 @@ import { makeProjectConfig } from '../app/project-config.ts';
 import { readProjectCredentials } from '../app/project-credentials.ts';
 import { makeProjectPoller } from '../app/project-poller.ts';
 import { makeProjectSync, type ProjectSync } from '../app/project-sync.ts';
-import { makeProvidersApp, type ProvidersApp, providerKeyContext } from '../app/providers.ts';
+import { makeReadProviderKeys } from '../app/provider-keys.ts';
+import { makeProvidersApp, type ProvidersApp } from '../app/providers.ts';
 import { makeRegistryReader } from '../app/registry.ts';
 import { makeChatHandler } from '../gateway/chat.ts';
 import { makeListProviderModels } from '../gateway/list-models.ts';
@@ -133,6 +134,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     client,
     account: `${settings.BEEUNI_NAMESPACE}:${settings.BEEUNI_SERVICE_ACCOUNT}`,
   });
+  const readKeys = makeReadProviderKeys({ unseal, readSecret, namespace: settings.BEEUNI_NAMESPACE, clock });
   const defaultModel =
     settings.BEEUNI_DEFAULT_MODEL ?? (config.envModel && `${ENV_PROVIDER}/${config.envModel.id}`) ?? undefined;
 
@@ -221,11 +223,12 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
   const providers = makeProvidersApp({
     store: providerStore,
     seal,
-    unseal,
+    readKeys,
     resolveHost: async (host) => (await systemLookup(host).catch(() => [])).map(({ address }) => address),
     listModels: makeListProviderModels(upstreams),
     findReferences: sync.findReferences,
     onChange: async () => checkModels(),
+    onSync: (result) => wiring.instruments.registrySyncTotal.inc({ result }),
     allowedAddresses: settings.BEEUNI_PROVIDER_ALLOWED_PRIVATE_HOSTS,
     clock,
   });
@@ -270,8 +273,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
       const gateway = effectiveFlags(project.spec.features, wiring.config.flags).llm_gateway.value;
       return { gateway, allowed: project.spec.models?.allowed ?? null };
     },
-    openKey: ({ id, sealedKey }: Readonly<{ id: string; sealedKey: Buffer | undefined }>) =>
-      sealedKey === undefined ? undefined : unseal(sealedKey, providerKeyContext(id)),
+    readKeys,
     upstreams,
     usage,
     clock,

@@ -20,7 +20,7 @@ export const modelVerdict = z.object({
 export const modelView = providerModel.extend({
   name: z.string(),
   provider: z.string(),
-  state: z.enum(['enabled', 'model_disabled', 'provider_disabled']),
+  state: z.enum(['enabled', 'retired', 'model_disabled', 'provider_disabled']),
 });
 
 /** `GET /v1/workspace/providers`. */
@@ -60,8 +60,8 @@ export const getProviderRoute = defineRoute({
 });
 
 /**
- * `PUT /v1/workspace/providers/{id}`: whole definition; an absent `api_key` keeps the stored one, which another host in
- * `base_url` does not get. 409 `provider_referenced` when a model in use would go or be disabled, unless `force=true`.
+ * `PUT /v1/workspace/providers/{id}`: whole definition; without `api_key` and `credential` the stored keys stay, and another
+ * host in `base_url` does not get them. 409 `provider_referenced` when a model in use would go or be disabled, unless `force=true`.
  */
 export const putProviderRoute = defineRoute({
   operationId: 'putProvider',
@@ -101,6 +101,38 @@ export const checkProviderRoute = defineRoute({
   body: z.object({}),
   responses: {
     200: z.object({ reachable: z.boolean(), message: z.string().nullable(), models: z.array(z.string()).max(2000) }),
+  },
+});
+
+/**
+ * `POST /v1/workspace/providers/{id}/discover`: compares the provider's list of models with the registry. Without `apply=true`
+ * nothing changes. With it, new models are added switched off, models that are gone are marked `retired` (409
+ * `provider_referenced` when one is in use, unless `force=true`), and models that came back are restored.
+ */
+export const discoverProviderRoute = defineRoute({
+  operationId: 'discoverProvider',
+  listener: 'public',
+  method: 'POST',
+  path: '/v1/workspace/providers/:id/discover',
+  summary: 'Compare the models of a provider with the registry',
+  auth: auth('/v1/workspace/providers', 'post'),
+  params: providerParams,
+  query: z.object({
+    apply: z.enum(['true', 'false']).default('false'),
+    force: z.enum(['true', 'false']).default('false'),
+  }),
+  body: z.object({}),
+  responses: {
+    200: z.object({
+      reachable: z.boolean(),
+      message: z.string().nullable(),
+      applied: z.boolean(),
+      added: z.array(z.string()),
+      retired: z.array(z.object({ id: z.string(), replacement: z.string().nullable() })),
+      restored: z.array(z.string()),
+      unusable: z.int().min(0),
+      references: z.array(z.string()),
+    }),
   },
 });
 

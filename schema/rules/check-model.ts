@@ -2,12 +2,15 @@
 // It must not know where the registry is kept or who asks. Source: 20-control-plane §4, A213, A215.
 import { nearestNames } from './nearest-names.ts';
 
-/** One provider of the registry, as far as names are judged. */
-export type NamedProvider = Readonly<{
+/** One model, as far as names are judged. `retired`: its provider no longer lists it. */
+export type NamedModel = Readonly<{
   id: string;
   enabled: boolean;
-  models: readonly Readonly<{ id: string; enabled: boolean }>[];
+  retired?: Readonly<{ replacement: string | null }> | undefined;
 }>;
+
+/** One provider of the registry, as far as names are judged. */
+export type NamedProvider = Readonly<{ id: string; enabled: boolean; models: readonly NamedModel[] }>;
 
 /** Why a name is refused. */
 export type ModelNameCode = 'unknown_model' | 'model_disabled' | 'provider_disabled';
@@ -29,7 +32,9 @@ export const usableModelNames = (providers: readonly NamedProvider[]): readonly 
   providers
     .filter((provider) => provider.enabled)
     .flatMap((provider) =>
-      provider.models.filter((model) => model.enabled).map((model) => `${provider.id}/${model.id}`),
+      provider.models
+        .filter((model) => model.enabled && model.retired === undefined)
+        .map((model) => `${provider.id}/${model.id}`),
     );
 
 const shown = (name: string): string => (name.length > 120 ? `${name.slice(0, 120)}…` : name);
@@ -45,14 +50,24 @@ const refuse = (
   code: ModelNameCode,
   what: string,
   providers: readonly NamedProvider[],
+  replacement: string | null = null,
 ): ModelNameVerdict => {
   const usable = usableModelNames(providers);
-  const suggestions = nearestNames(name, usable, 3);
+  const nearest = nearestNames(name, usable, 3);
+  const isGood = replacement !== null && usable.includes(replacement);
+  const suggestions = isGood ? [replacement, ...nearest.filter((other) => other !== replacement)].slice(0, 3) : nearest;
   return { valid: false, code, message: `${what}${hintOf(suggestions, usable)}`, suggestions };
 };
 
-/** The verdict on a name: its provider exists and is enabled, and the model is listed and enabled. */
-export const checkModelName = (name: string, providers: readonly NamedProvider[]): ModelNameVerdict => {
+/**
+ * The verdict on a name: its provider exists and is enabled, and the model is listed, enabled and not retired. Calls of
+ * what runs already are judged with `retired: 'served'`.
+ */
+export const checkModelName = (
+  name: string,
+  providers: readonly NamedProvider[],
+  retired: 'refused' | 'served' = 'refused',
+): ModelNameVerdict => {
   const parts = splitModelName(name);
   const provider = providers.find((entry) => entry.id === parts?.provider);
   if (parts === undefined || provider === undefined) {
@@ -70,6 +85,10 @@ export const checkModelName = (name: string, providers: readonly NamedProvider[]
     return refuse(name, 'provider_disabled', `provider ${provider.id} of model ${shown(name)} is disabled`, providers);
   }
   if (!model.enabled) return refuse(name, 'model_disabled', `model ${shown(name)} is disabled`, providers);
+  if (model.retired !== undefined && retired === 'refused') {
+    const what = `model ${shown(name)} is retired: its provider no longer lists it`;
+    return refuse(name, 'model_disabled', what, providers, model.retired.replacement);
+  }
   return { valid: true, ...parts };
 };
 

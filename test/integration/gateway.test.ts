@@ -55,7 +55,7 @@ const registered = (id: string, enabled: boolean): RegisteredProvider => ({
   timeouts,
   models: [model('scripted-large'), model('vendor/deep'), model('off', false)],
   enabled,
-  sealedKey: Buffer.from('sealed'),
+  keys: [],
   generation,
 });
 
@@ -69,7 +69,7 @@ before(async () => {
       return { generation, providers: [registered('demo', true), registered('closed', false)] };
     },
     findProjectPolicy: (uid) => (uid === PROJECT ? { gateway: gatewayIsOn, allowed } : undefined),
-    openKey: () => CANARY,
+    readKeys: async () => [{ id: 'default', secret: CANARY }],
     upstreams,
     usage: { record: (row) => usage.push(row), isFull: () => usageIsFull },
     clock: systemClock,

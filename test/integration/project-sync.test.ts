@@ -13,6 +13,7 @@ import { makeModelsApp } from '#controlplane/app/models.ts';
 import { makeProjectConfig } from '#controlplane/app/project-config.ts';
 import type { ProjectStore } from '#controlplane/app/project-ports.ts';
 import { makeProjectSync, type ProjectSync } from '#controlplane/app/project-sync.ts';
+import { makeReadProviderKeys } from '#controlplane/app/provider-keys.ts';
 import { makeProvidersApp, type ProvidersApp } from '#controlplane/app/providers.ts';
 import { makeRegistryReader } from '#controlplane/app/registry.ts';
 import { makeListProviderModels } from '#controlplane/gateway/list-models.ts';
@@ -127,9 +128,12 @@ before(async () => {
     random: () => 0.5,
     log,
   });
+  const { seal, unseal } = makeSeal(parseSealKeys('11'.repeat(32)), randomBytes);
   providers = makeProvidersApp({
     store: providerStore,
-    ...makeSeal(parseSealKeys('11'.repeat(32)), randomBytes),
+    seal,
+    readKeys: makeReadProviderKeys({ unseal, readSecret, namespace: 'beeuni', clock: systemClock }),
+    onSync: () => {},
     resolveHost: async () => [],
     listModels: makeListProviderModels(upstreams),
     findReferences: sync.findReferences,
