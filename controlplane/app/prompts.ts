@@ -63,7 +63,13 @@ export const specMessageId = (sessionUid: string): string => `spec:${sessionUid}
 export const turnIdOf = (promptId: string, attempt: number): string =>
   `trn_${promptId.replace(/^prm_/, '')}_${attempt}`;
 
-const viewOf = (prompt: PromptState, deduplicated: boolean): PromptView => ({
+/** Why a queued prompt of a session waits for a person; null when it does not. Source: 10-kubernetes §5 "suspend, requested". */
+const waitNote = ({ metadata, spec }: Session, { state }: PromptState): string | null =>
+  state === 'queued' && spec.operatingMode === 'Suspended'
+    ? `session ${metadata.name} is suspended on request; the prompt runs once the session is started again`
+    : null;
+
+const viewOf = (session: Session, prompt: PromptState, deduplicated: boolean): PromptView => ({
   id: prompt.id,
   messageId: prompt.message_id,
   state: prompt.state,
@@ -74,6 +80,7 @@ const viewOf = (prompt: PromptState, deduplicated: boolean): PromptView => ({
   startedAt: prompt.started_at,
   endedAt: prompt.ended_at,
   deduplicated,
+  note: waitNote(session, prompt),
 });
 
 const FIRST_PAGE_BELOW = Number.MAX_SAFE_INTEGER;
@@ -106,7 +113,7 @@ export const makePrompts = (ports: PromptsPorts): Prompts => {
       if (stored === undefined) throw new ConflictError('session_failed', `session ${name} is being removed`);
       if (stored.abortTurnId !== undefined) ports.abort(uid, stored.abortTurnId);
       if (stored.created) ports.nudge(uid);
-      return viewOf(stored.prompt, !stored.created);
+      return viewOf(session, stored.prompt, !stored.created);
     },
 
     list: async (session, page) => {
@@ -114,10 +121,10 @@ export const makePrompts = (ports: PromptsPorts): Prompts => {
       const below = key === '' ? FIRST_PAGE_BELOW : Number(key);
       const prompts = await ports.listBelow(session.metadata.uid, below, page.limit + 1);
       const shown = pageFrom(prompts, page.limit, (prompt) => String(prompt.ordinal));
-      return { items: shown.items.map((prompt) => viewOf(prompt, false)), cursor: shown.cursor };
+      return { items: shown.items.map((prompt) => viewOf(session, prompt, false)), cursor: shown.cursor };
     },
 
-    get: async (session, id) => viewOf(await found(session, id), false),
+    get: async (session, id) => viewOf(session, await found(session, id), false),
 
     withdraw: async (session, id) => {
       const prompt = await found(session, id);

@@ -17,6 +17,7 @@ export const promptView = z.object({
   startedAt: z.iso.datetime().nullable(),
   endedAt: z.iso.datetime().nullable(),
   deduplicated: z.boolean(),
+  note: z.string().max(512).nullable().describe('why it waits, or was taken in another way than asked'),
 });
 
 /**

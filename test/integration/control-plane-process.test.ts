@@ -183,7 +183,12 @@ describe('a control plane process', () => {
     const again = await alice.call(createPromptRoute, { params: at('talk'), body });
     assert.deepEqual([again.status, again.body.id, again.body.deduplicated], [200, first.body.id, true]);
     const { body: prompt } = await alice.call(getPromptRoute, { params: { ...at('talk'), id: first.body.id } });
-    assert.equal(prompt.messageId, 'm1');
+    assert.deepEqual([prompt.messageId, prompt.note], ['m1', null]);
+    await alice.call(sessions.suspendSessionRoute, { params: at('talk'), body: {} });
+    const waits = async () =>
+      (await alice.call(getPromptRoute, { params: { ...at('talk'), id: first.body.id } })).body.note;
+    const note = await until('the suspension is seen', async () => (await waits()) ?? undefined);
+    assert.match(note, /suspended on request; the prompt runs once the session is started again/);
     const events = [];
     for await (const event of await alice.sse(streamEventsRoute, { params: at('talk'), query: { follow: 'false' } })) {
       events.push(event.event);
