@@ -1,17 +1,16 @@
 // Reads a JSON body that may be hostile: bounded depth, no `__proto__`, no key twice, valid UTF-8.
 // Must not know routes or schemas. Source: 20-control-plane §2, FC9.
-import { InvalidError } from '#base/errors.ts';
-
-/** Deepest nesting of objects and lists that a body may have. Source: 20-control-plane §2. */
-export const MAX_JSON_DEPTH = 64;
-
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const OPEN_OBJECT = 0x7b;
-const OPEN_LIST = 0x5b;
-const CLOSE_OBJECT = 0x7d;
-const CLOSE_LIST = 0x5d;
-const BACKSLASH = 0x5c;
+import { InvalidError } from '../errors.ts';
+import {
+  BACKSLASH,
+  CLOSE_LIST,
+  CLOSE_OBJECT,
+  COMMA,
+  MAX_JSON_DEPTH,
+  OPEN_LIST,
+  OPEN_OBJECT,
+  QUOTE,
+} from '../json-bytes.ts';
 
 const refuse = (message: string): never => {
   throw new InvalidError('invalid_json', message);
