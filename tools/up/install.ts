@@ -22,7 +22,12 @@ export const demoValues = (controlImage: string, sandboxImage: string): object =
   namespaces: { create: [NAMES.namespace] },
   secretAccess: { namespaces: [NAMES.namespace] },
   postgres: { embedded: { storage: { size: '2Gi' } } },
-  sandbox: { image: split(sandboxImage), workspace: { size: '1Gi' } },
+  // A demo's node has few cores: with the product's 500m three sandboxes fill two of them.
+  sandbox: {
+    image: split(sandboxImage),
+    workspace: { size: '1Gi' },
+    resources: { requests: { cpu: '150m' } },
+  },
 });
 
 /** Installs or upgrades the release and waits until both Deployments are ready. Creates the encryption key once. */
