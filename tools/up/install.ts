@@ -26,7 +26,7 @@ export const demoValues = (controlImage: string, sandboxImage: string): object =
   sandbox: {
     image: split(sandboxImage),
     workspace: { size: '1Gi' },
-    resources: { requests: { cpu: '150m' } },
+    profiles: { opencode: { requests: { cpu: '150m' } } },
   },
 });
 
