@@ -180,6 +180,11 @@ export const HTTP_METRICS = {
   registrySyncTotal: counter('registry_sync_total', 'Lists of models that providers were asked for.', {
     result: ['ok', 'failed'],
   }),
+  sealedTextsUnopened: gauge('sealed_texts_unopened', 'Stored secrets that no key of the encryption key file opens.'),
+  sealedTextsResealedTotal: counter(
+    'sealed_texts_resealed_total',
+    'Stored secrets that were sealed again with the active encryption key.',
+  ),
   dbPoolConnections: gauge('db_pool_connections', 'Connections to Postgres, and callers that wait for one.', {
     state: ['active', 'idle', 'waiting'],
   }),

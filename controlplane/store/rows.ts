@@ -117,6 +117,14 @@ export const ROWS = {
     created_at: time,
     updated_at: time,
   }),
+  provider_keys: z.object({
+    provider_id: text,
+    id: text,
+    position: whole,
+    sealed: bytes,
+    last_four: text.nullable(),
+    added_at: time,
+  }),
   provider_registry: z.object({ single: flag, generation: whole }),
   projects: z.object({
     uid: text,

@@ -7,7 +7,8 @@ import type { RandomBytes, Seal, Unseal } from '../app/ports.ts';
 export type SealKey = Readonly<{ id: Buffer; key: Buffer }>;
 
 const KEY_BYTES = 32;
-const ID_BYTES = 8;
+/** Length of a key's id, which follows the format byte of a sealed text. Units: bytes. */
+export const KEY_ID_BYTES = 8;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 const FORMAT = 1;
@@ -25,7 +26,7 @@ export const parseSealKeys = (text: string): readonly [SealKey, ...SealKey[]] =>
   const keys = lines.map((line, at): SealKey => {
     const key = /^[0-9a-fA-F]{64}$/.test(line) ? Buffer.from(line, 'hex') : Buffer.from(line, 'base64');
     if (key.length !== KEY_BYTES) throw new Error(`key ${at + 1} of the key file is not 32 bytes in base64 or hex`);
-    return { id: createHash('sha256').update(key).digest().subarray(0, ID_BYTES), key };
+    return { id: createHash('sha256').update(key).digest().subarray(0, KEY_ID_BYTES), key };
   });
   const [first, ...rest] = keys;
   if (first === undefined) throw new Error('the key file holds no key');
@@ -48,13 +49,13 @@ export const makeSeal = (
     return Buffer.concat([Buffer.of(FORMAT), id, iv, cipher.getAuthTag(), body]);
   },
   unseal: (sealed, context) => {
-    const head = 1 + ID_BYTES + IV_BYTES + TAG_BYTES;
+    const head = 1 + KEY_ID_BYTES + IV_BYTES + TAG_BYTES;
     if (sealed.length < head || sealed[0] !== FORMAT) throw new Error('a sealed text has an unknown format');
-    const id = sealed.subarray(1, 1 + ID_BYTES);
+    const id = sealed.subarray(1, 1 + KEY_ID_BYTES);
     const found = keys.find((entry) => entry.id.equals(id));
     if (found === undefined)
       throw new Error(`a text was sealed with a key that is not in the key file: ${id.toString('hex')}`);
-    const iv = sealed.subarray(1 + ID_BYTES, 1 + ID_BYTES + IV_BYTES);
+    const iv = sealed.subarray(1 + KEY_ID_BYTES, 1 + KEY_ID_BYTES + IV_BYTES);
     const decipher = createDecipheriv('aes-256-gcm', found.key, iv)
       .setAAD(Buffer.from(context))
       .setAuthTag(sealed.subarray(head - TAG_BYTES, head));

@@ -32,27 +32,31 @@ export type Background = Readonly<{
   stop: () => Promise<void> | void;
 }>;
 
-/** Repeats work for ever, the first time after one interval; a failure is logged and the next round comes all the same. */
+/**
+ * Repeats work for ever, the first time after one interval unless `firstAfterMs` says otherwise; a failure is logged and
+ * the next round comes all the same.
+ */
 export const makeRounds = (
   basics: Pick<Basics, 'clock' | 'log'>,
   name: string,
   intervalMs: number,
   work: () => Promise<unknown>,
+  firstAfterMs: number = intervalMs,
 ): Background => {
   let cancel = (): void => {};
   let running: Promise<unknown> = Promise.resolve();
   let isStopped = false;
-  const plan = (): void => {
+  const plan = (afterMs: number): void => {
     if (isStopped) return;
-    cancel = basics.clock.startTimer(intervalMs, () => {
+    cancel = basics.clock.startTimer(afterMs, () => {
       running = work()
         .catch((error: unknown) => basics.log.warn('a round failed', { round: name, err: error }))
-        .finally(plan);
+        .finally(() => plan(intervalMs));
     });
   };
   return {
     name,
-    start: plan,
+    start: () => plan(firstAfterMs),
     stop: async () => {
       isStopped = true;
       cancel();

@@ -4,6 +4,7 @@ import type { Part } from '#base/lifecycle.ts';
 import type { KubeClient } from '#kube/client.ts';
 import { makeCheckNewSession } from '../app/check-new-session.ts';
 import { makeRateLimit } from '../app/rate-limit.ts';
+import { makeReseal } from '../app/reseal.ts';
 import { makeRecordWrite } from '../app/writes.ts';
 import { makeAuthenticate } from '../http/authenticate.ts';
 import { makeAuthorize } from '../http/authorize.ts';
@@ -16,6 +17,7 @@ import { makeSessionHandlers } from '../http/sessions.ts';
 import { limitStreams } from '../http/stream-limit.ts';
 import { makeIdentities } from '../kubernetes/identity.ts';
 import { buildServers, type ControlPlaneServers } from '../server.ts';
+import { makeSealedTexts } from '../store/sealed-texts.ts';
 import { forgetOldWrites, makeWriteRecords } from '../store/write-records.ts';
 import { type Basics, makeRounds } from './basics.ts';
 import { wireProjects } from './projects.ts';
@@ -35,6 +37,7 @@ export type WiredControlPlane = Readonly<{
 
 const FORGET_INTERVAL_MS = 3_600_000;
 const AUDIT_DAYS = 90;
+const RESEAL_INTERVAL_MS = 600_000;
 
 /** Puts everything together; nothing runs yet. */
 export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<WiredControlPlane> => {
@@ -131,8 +134,26 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
     for (const statement of forgetOldWrites(AUDIT_DAYS)) await database.query(statement);
   });
   return {
+  const reseal = makeReseal({
+    texts: makeSealedTexts(database, config.sealKeys[0].id),
+    seal: wiring.seal,
+    unseal: wiring.unseal,
+    log,
+  });
+  // At once, and again for what a replica with an older key file wrote meanwhile.
+  const resealRounds = makeRounds(
+    wiring,
+    'sealed texts',
+    RESEAL_INTERVAL_MS,
+    async () => {
+      const { resealed, unopened } = await reseal();
+      instruments.sealedTextsResealedTotal.inc({}, resealed);
+      instruments.sealedTextsUnopened.set({}, unopened);
+    },
+    0,
+  );
     servers,
-    background: [...projects.background, ...sessions.background, forgetWrites],
+    background: [...projects.background, ...sessions.background, forgetWrites, resealRounds],
     impaired: () => [
       ...resources.staleKinds().map((kind) => `cache of ${kind}`),
       ...(sessions.isListening() ? [] : ['database notifications']),
