@@ -3,6 +3,7 @@
 import { type ConditionNote, findCondition } from '#kube/conditions.ts';
 import type { FailureCategory } from '#schema/resources/session.ts';
 import { daemonNote } from './daemon.ts';
+import { effectiveWorkspace } from './effective.ts';
 import { failureSentence, isDisruption } from './failures.ts';
 import { isNodeLost, sandboxNote } from './pod-signs.ts';
 import type { Scene } from './scene.ts';
@@ -30,8 +31,15 @@ const stoppingNote = ({ intent }: Scene): ConditionNote => {
   }
 };
 
-const FILES_KEPT = 'its files are kept';
-const ONLY_PUSHED = 'only what was pushed is kept, as its workspace is Ephemeral';
+/** What a suspended Session has of its files. Source: K18. */
+const filesOf = ({ o, stored }: Scene): string => {
+  if (o.volume !== undefined) return 'its files are kept';
+  const { type } = effectiveWorkspace(o.session, o.project, o.installation, undefined);
+  if (type === 'Ephemeral') return 'only what was pushed is kept, as its workspace is Ephemeral';
+  return stored.startedAt === undefined
+    ? 'it has no files yet'
+    : 'its volume is gone: what was not pushed is lost, and the next start clones again';
+};
 
 /** What Ready says of a Session without a current pod. */
 const withoutPodNote = (scene: Scene): ConditionNote => {
@@ -46,8 +54,7 @@ const withoutPodNote = (scene: Scene): ConditionNote => {
     );
   }
   if (intent.kind === 'suspend') {
-    const files = o.volume === undefined ? ONLY_PUSHED : FILES_KEPT;
-    return note('Ready', 'False', 'Suspended', `the Session is suspended (${intent.reason}); ${files}`);
+    return note('Ready', 'False', 'Suspended', `the Session is suspended (${intent.reason}); ${filesOf(scene)}`);
   }
   const isLostNode = (lost ?? failure)?.category === 'NodeLost' && leftovers.length > 0;
   if (isLostNode && leftovers[0] !== undefined) {
