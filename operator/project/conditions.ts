@@ -25,10 +25,18 @@ const statusOf = (type: ProjectConditionType, reason: string): ConditionNote['st
   return reason in words.False ? 'False' : 'Unknown';
 };
 
+/** What a reason means, from the closed lists: the message where a fact brings no better one. */
+const meaningOf = (type: ProjectConditionType, reason: string): string => {
+  const { True, False, Unknown } = PROJECT_CONDITIONS[type];
+  const words: Readonly<Record<string, string>> = { ...True, ...False, ...Unknown };
+  return words[reason] ?? reason;
+};
+
 const manifestMessage = (fact: ProjectFact): string => {
   const { errors, reason, path } = fact.manifest;
   const [first] = errors;
-  if (first === undefined) return reason === 'Valid' ? `${path} is valid` : `${path}: ${reason}`;
+  if (first === undefined)
+    return reason === 'Valid' ? `${path} is valid` : `${path}: ${meaningOf('ManifestValid', reason)}`;
   const place = first.line > 0 ? `:${first.line}:${first.column}` : '';
   const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
   return `${first.path}${place}: ${first.message}${more}`;
@@ -58,7 +66,9 @@ const FACTS: Readonly<
       reason: repository.reason,
       message:
         repository.message ||
-        (repository.reason === 'Synced' ? `${repository.defaultBranch} is mirrored` : repository.reason),
+        (repository.reason === 'Synced'
+          ? `${repository.defaultBranch} is mirrored`
+          : meaningOf('RepositoryReady', repository.reason)),
     }),
   },
   ManifestValid: {
@@ -76,13 +86,19 @@ const FACTS: Readonly<
     unreadMessage: 'no commit has been read yet',
     read: ({ release }) => ({
       reason: release.reason,
-      message: release.current === null ? release.reason : `release ${release.current.slice(0, 12)}`,
+      message:
+        release.current === null
+          ? meaningOf('ReleasePublished', release.reason)
+          : `release ${release.current.slice(0, 12)}`,
     }),
   },
   CredentialsReady: {
     unread: 'NotRead',
     unreadMessage: 'the Secrets have not been looked at yet',
-    read: ({ credentials }) => ({ reason: credentials.reason, message: credentials.message || credentials.reason }),
+    read: ({ credentials }) => ({
+      reason: credentials.reason,
+      message: credentials.message || meaningOf('CredentialsReady', credentials.reason),
+    }),
   },
 };
 

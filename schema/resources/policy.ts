@@ -141,7 +141,7 @@ function validations(terms: GuardTerms): readonly Validation[] {
     }),
     // V2
     refuse(`size(variables.changedKeys) == 0 || ${byOperator}`, {
-      cel: `'labels with the prefix ${PREFIX} are set by Beeuni only: ' + variables.changedKeys.join(', ')`,
+      cel: `'labels and annotations with the prefix ${PREFIX} are set by Beeuni only: ' + variables.changedKeys.join(', ')`,
     }),
     // V3
     refuse(`variables.sourceKind == 'User' || ${byControlPlane}`, {

@@ -135,7 +135,7 @@ describe('the admission policy on a real API server', { skip: skipReason('apiser
   });
 
   test('V2 a person sets no label or annotation of ours and may set any other', async () => {
-    const refused = 'labels with the prefix beeuni.dev/ are set by Beeuni only: beeuni.dev/project';
+    const refused = 'labels and annotations with the prefix beeuni.dev/ are set by Beeuni only: beeuni.dev/project';
     expectDenied(await post(SESSIONS, session('l1', {}, { labels: { 'beeuni.dev/project': 'a' } }), PERSON), refused);
     expectDenied(
       await post(SESSIONS, session('l2', {}, { annotations: { 'beeuni.dev/project': 'a' } }), CONTROL_PLANE),
@@ -167,7 +167,7 @@ describe('the admission policy on a real API server', { skip: skipReason('apiser
   test('V2 a label of ours is neither changed nor removed by others, and the rest of the object may change', async () => {
     const label = 'beeuni.dev/session-uid';
     expectAccepted(await post(PODS, pod('guarded', { [label]: 'a' }), OPERATOR));
-    const refused = `labels with the prefix beeuni.dev/ are set by Beeuni only: ${label}`;
+    const refused = `labels and annotations with the prefix beeuni.dev/ are set by Beeuni only: ${label}`;
     for (const value of ['b', null]) {
       expectDenied(await patch(`${PODS}/guarded`, { metadata: { labels: { [label]: value } } }, PERSON), refused);
     }

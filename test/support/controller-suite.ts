@@ -36,6 +36,11 @@ export type ControllerSuite<Observed> = Readonly<{
 /** YAML without the schema's noise: what is undefined is left out. */
 const toYaml = (value: unknown): string => stringify(JSON.parse(JSON.stringify(value)), { lineWidth: 0 });
 
+type Condition = Readonly<{ type: string; reason: string; message: string }>;
+
+const conditionsOf = ({ status }: AnyPlan): readonly Condition[] =>
+  (status as Readonly<{ conditions?: readonly Condition[] }> | undefined)?.conditions ?? [];
+
 /** Registers the tests. */
 export const controllerSuite = <Observed>(suite: ControllerSuite<Observed>): void => {
   for (const [state, observe] of Object.entries(suite.states)) {
@@ -47,6 +52,17 @@ export const controllerSuite = <Observed>(suite: ControllerSuite<Observed>): voi
       });
     });
   }
+
+  test(`every condition of a ${suite.name} plan has a message of its own words`, () => {
+    let seen = 0;
+    for (const [state, observe] of Object.entries(suite.states)) {
+      for (const { type, reason, message } of conditionsOf(suite.plan(deepFreeze(observe())))) {
+        seen += 1;
+        assert.doesNotMatch(message, new RegExp(`^$|^(\\S+: )?${reason}$`), `${state}: ${type}`);
+      }
+    }
+    assert.ok(seen > 0, 'no condition was seen');
+  });
 
   test(`no ${suite.name} plan changes what it was given`, () => {
     for (const observe of Object.values(suite.states)) suite.plan(deepFreeze(observe()));
