@@ -3,7 +3,7 @@
 import type { TurnErrorCode, TurnOutcome } from '#schema/events/envelope.ts';
 import type { Project } from '#schema/resources/project.ts';
 import type { Session } from '#schema/resources/session.ts';
-import type { ClaimedModel, CompiledAgent } from '#schema/wire/claim.ts';
+import type { ClaimedModel, ClaimedProjectTool, CompiledAgent, ConfigDirs } from '#schema/wire/claim.ts';
 
 /** The Session whose `status.pod.uid` is this pod, from the cache. */
 export type FindSessionByPodUid = (podUid: string) => Session | undefined;
@@ -19,6 +19,10 @@ export type ClaimSettings = Readonly<{
   baseCommit: string;
   agents: readonly CompiledAgent[];
   agent: string | null;
+  /** Tools of Beeuni that are loaded; absent is all of them. */
+  beeuniTools?: readonly string[] | undefined;
+  projectTools?: readonly ClaimedProjectTool[] | undefined;
+  configDirs?: ConfigDirs | undefined;
   model: ClaimedModel | null;
   models: readonly ClaimedModel[];
   author: Readonly<{ name: string; email: string }>;

@@ -72,6 +72,9 @@ export const compileConfig = (manifest: ManifestSummary, commit: string): Projec
     agents: enabled.map(compiledAgent),
     secrets: Object.fromEntries(enabled.map((agent) => [agent.name, agent.secrets])),
     models: manifest.models,
+    beeuniTools: manifest.beeuniTools,
+    projectTools: manifest.projectTools,
+    configDirs: { opencode: manifest.configDirs.opencode ?? null, pi: manifest.configDirs.pi ?? null },
   };
 };
 

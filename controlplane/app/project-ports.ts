@@ -1,6 +1,6 @@
 // What syncing projects needs from outside, and what is kept of a project. Must not know SQL, git or Kubernetes.
 import type { GrantSet, ModelUse } from '#schema/manifest/summary.ts';
-import type { CompiledAgent } from '#schema/wire/claim.ts';
+import type { ClaimedProjectTool, CompiledAgent, ConfigDirs } from '#schema/wire/claim.ts';
 import type { ProjectFact, SyncRequest } from '#schema/wire/sync.ts';
 import type { GitCredentials } from '../git/credentials.ts';
 import type { MirrorSync, RepositoryTarget } from '../git/mirror.ts';
@@ -19,6 +19,10 @@ export type ProjectConfig = Readonly<{
   /** Agent to the secrets that the manifest grants it. */
   secrets: Readonly<Record<string, GrantSet>>;
   models: readonly ModelUse[];
+  /** Tools of Beeuni that are loaded; absent is all of them. */
+  beeuniTools?: readonly string[] | undefined;
+  projectTools?: readonly ClaimedProjectTool[] | undefined;
+  configDirs?: ConfigDirs | undefined;
 }>;
 
 /** One stored project. `fact` and `config` are absent before the first answer and the first valid manifest. */

@@ -35,6 +35,12 @@ export const compiledAgent = z.object({
   hidden: z.boolean().optional(),
 });
 
+/** A module of the repository that is a tool. Source: A94. */
+export const projectTool = z.object({ name: z.string().max(64), path: z.string().max(255) });
+
+/** Folder of each harness that the manifest names; null is the default place. Source: A69, A70. */
+export const configDirs = z.object({ opencode: z.string().max(255).nullable(), pi: z.string().max(255).nullable() });
+
 /** Body of the claim. The pod's own name and uid come from its token, never from here. */
 export const claimRequest = z.object({
   daemonVersion: z.string().max(64),
@@ -58,6 +64,9 @@ export const claimAnswer = z.object({
   author: z.object({ name: z.string(), email: z.string() }),
   agent: z.string().nullable(),
   agents: z.array(compiledAgent).max(64),
+  beeuniTools: z.array(z.string().max(64)).max(64).optional().describe('tools of Beeuni that are loaded; absent: all'),
+  projectTools: z.array(projectTool).max(64).default([]).describe('tools of the project, as modules of the base commit'),
+  configDirs: configDirs.default({ opencode: null, pi: null }),
   model: claimedModel.nullable().describe('null: no model could be resolved; turns fail with unknown_model'),
   models: z.array(claimedModel).max(64),
   gatewayPath: z.string().describe('path prefix of the model gateway on the sandbox listener'),
@@ -94,5 +103,9 @@ export type ClaimAnswer = z.output<typeof claimAnswer>;
 export type ClaimRequest = z.output<typeof claimRequest>;
 /** See compiledAgent. */
 export type CompiledAgent = z.output<typeof compiledAgent>;
+/** See projectTool. */
+export type ClaimedProjectTool = z.output<typeof projectTool>;
+/** See configDirs. */
+export type ConfigDirs = z.output<typeof configDirs>;
 /** See claimedModel. */
 export type ClaimedModel = z.output<typeof claimedModel>;

@@ -15,6 +15,7 @@ import { startHarness } from '#daemon/harness/opencode/adapter.ts';
 import { endLeftovers } from '#daemon/host/process/leftovers.ts';
 import { opencodePath, whyNoOpencode } from '#test/support/opencode.ts';
 import { type ScriptedProvider, startScriptedProvider } from '#test/support/scripted-provider.ts';
+import { noTools } from '#test/support/tool-host.ts';
 import { until } from '#test/support/until.ts';
 
 const skip = whyNoOpencode() ?? false;
@@ -84,7 +85,7 @@ describe('the OpenCode adapter', { skip, timeout: 600_000 }, () => {
         models: [model],
         unattended: false,
       },
-      relay: { modelBaseUrl: provider.url, environmentUrl: `http://127.0.0.1:${port}/env`, token: TOKEN },
+      relay: { modelBaseUrl: provider.url, environmentUrl: `http://127.0.0.1:${port}/env`, toolsUrl: 'http://127.0.0.1:9', token: TOKEN },
       paths: {
         workspace,
         data: join(root, 'data'),
@@ -93,6 +94,9 @@ describe('the OpenCode adapter', { skip, timeout: 600_000 }, () => {
         temporary: folder('tmp'),
       },
       rules: null,
+      tools: noTools,
+      skills: [],
+      configDirectory: null,
       marker,
       searchPath: process.env['PATH'] ?? '',
       emit: (event) => events.push(event),

@@ -7,11 +7,21 @@ import type { DaemonEvent } from '#schema/events/envelope.ts';
 import { type ClaimAnswer, type ClaimRequest, claimRoute } from '#schema/wire/claim.ts';
 import { type HealthDocument, healthReportRoute } from '#schema/wire/health.ts';
 import { appendEventsRoute, byeRoute, nextTurnRoute, type Turn } from '#schema/wire/turns.ts';
+import {
+  type ImageResult,
+  type ScrapedPage,
+  type SearchResult,
+  webImagesRoute,
+  webScrapeRoute,
+  webSearchRoute,
+} from '#schema/wire/web.ts';
 
 /** The server holds a claim for up to 25 s. Units: milliseconds. */
 const CLAIM_TIMEOUT_MS = 40_000;
 const CALL_TIMEOUT_MS = 15_000;
 const BYE_TIMEOUT_MS = 3_000;
+/** A search engine or a page may be slow; the control plane's own limits are shorter. */
+const WEB_TIMEOUT_MS = 60_000;
 
 /** The answer to a claim: all of the session, or why to ask again. */
 export type Claimed = Readonly<{ state: 'claimed'; claim: ClaimAnswer }> | Readonly<{ state: 'wait'; reason: string }>;
@@ -25,6 +35,12 @@ export type SessionCalls = Readonly<{
   takeNextTurn: (signal?: AbortSignal) => Promise<Turn | null>;
   appendEvents: (events: readonly DaemonEvent[], signal?: AbortSignal) => Promise<Readonly<{ acknowledgedN: number }>>;
   bye: (reason: string) => Promise<void>;
+  /** The web as the control plane offers it. Source: A115. */
+  web: Readonly<{
+    search: (query: string, limit: number, signal: AbortSignal) => Promise<readonly SearchResult[]>;
+    searchImages: (query: string, limit: number, signal: AbortSignal) => Promise<readonly ImageResult[]>;
+    scrape: (url: string, signal: AbortSignal) => Promise<ScrapedPage>;
+  }>;
 }>;
 
 /** Where to call, and what proves this pod. */
@@ -62,6 +78,7 @@ export const makeSessionCalls = (ports: ControlPlanePorts, credential: string): 
     fetch: ports.fetch,
     token: () => credential,
   });
+  const onWeb = (signal: AbortSignal) => ({ signal, timeoutMs: WEB_TIMEOUT_MS });
   const options = (signal: AbortSignal | undefined) => ({ signal, timeoutMs: CALL_TIMEOUT_MS });
   return {
     reportHealth: async (document, signal) =>
@@ -71,6 +88,13 @@ export const makeSessionCalls = (ports: ControlPlanePorts, credential: string): 
       (await client.call(appendEventsRoute, { body: { events: [...events] } }, options(signal))).body,
     bye: async (reason) => {
       await client.call(byeRoute, { body: { reason } }, { timeoutMs: BYE_TIMEOUT_MS });
+    },
+    web: {
+      search: async (query, limit, signal) =>
+        (await client.call(webSearchRoute, { body: { query, limit } }, onWeb(signal))).body.results,
+      searchImages: async (query, limit, signal) =>
+        (await client.call(webImagesRoute, { body: { query, limit } }, onWeb(signal))).body.results,
+      scrape: async (url, signal) => (await client.call(webScrapeRoute, { body: { url } }, onWeb(signal))).body,
     },
   };
 };

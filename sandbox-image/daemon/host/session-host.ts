@@ -1,6 +1,7 @@
 // Serves one claimed session: relay, event log, reports, boot, harness and turns, put together from their parts.
 // Must not know how the process began or ends; main.ts does.
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Clock } from '#base/clock.ts';
 import type { Logger } from '#base/log.ts';
 import type { ClaimAnswer } from '#schema/wire/claim.ts';
@@ -8,6 +9,9 @@ import type { DaemonConfig } from '../config.ts';
 import type { Adapter, Harness, HarnessHost } from '../harness/contract/adapter.ts';
 import { capabilitiesOf } from '../harness/contract/capabilities.ts';
 import { ROOT_THREAD } from '../harness/contract/events.ts';
+import type { ToolHost } from '../harness/contract/tools.ts';
+import { makeRunModule } from '../tools/project/run-module.ts';
+import { startToolHost } from '../tools/tool-host.ts';
 import { checkOutUntilDone, waitForIsolation } from './boot/bring-up.ts';
 import { PROBE_LIMIT_MS, probeIsolation, tryTcp } from './boot/isolation-probe.ts';
 import { createBroker } from './broker.ts';
@@ -23,8 +27,10 @@ import { healthDocumentOf } from './health/health-document.ts';
 import { startReporter } from './health/reporter.ts';
 import type { LogRing } from './logs.ts';
 import { endLeftovers } from './process/leftovers.ts';
+import { type ProjectMaterial, prepareMaterial } from './project/material.ts';
 import type { Redactor } from './redact.ts';
 import type { Relay } from './relay/relay.ts';
+import { TOOLS_PATH } from './relay/tool-calls.ts';
 import { findRulesFile } from './rules-file.ts';
 import { type AbortReason, createTurns, type Turns, type TurnWorkspace } from './turns/turns.ts';
 
@@ -63,6 +69,9 @@ export type SessionHost = Readonly<{
   /** Ends at once, without a word to the control plane. */
   abandon: () => Promise<void>;
 }>;
+
+/** The skills that the image brings. Source: A129. */
+const MANAGED_SKILLS = fileURLToPath(new URL('../../skills', import.meta.url));
 
 /** Parts of the 30 s that stay after the drain. Units: milliseconds. */
 const PUSH_LIMIT_MS = 10_000;
@@ -183,7 +192,7 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
     },
   };
 
-  const harnessHost = async (): Promise<HarnessHost> => ({
+  const harnessHost = async (material: ProjectMaterial, tools: ToolHost): Promise<HarnessHost> => ({
     session: {
       uid: claim.session.uid,
       title: claim.session.name,
@@ -193,7 +202,12 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
       models: claim.models,
       unattended: claim.unattended,
     },
-    relay: { modelBaseUrl: `${relay.origin}/v1`, environmentUrl: `${relay.origin}/env`, token: ports.relayToken },
+    relay: {
+      modelBaseUrl: `${relay.origin}/v1`,
+      environmentUrl: `${relay.origin}/env`,
+      toolsUrl: `${relay.origin}${TOOLS_PATH}`,
+      token: ports.relayToken,
+    },
     paths: {
       workspace: config.workspaceDir,
       data: join(config.dataDir, claim.harness),
@@ -202,6 +216,9 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
       temporary: config.temporaryDir,
     },
     rules: await findRulesFile(config.workspaceDir, log),
+    tools,
+    skills: material.skills,
+    configDirectory: material.configDirectory,
     marker: ports.marker,
     searchPath: config.searchPath,
     emit: (event) => {
@@ -215,6 +232,37 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
     log: log.child({ harness: claim.harness }),
     clock,
   });
+
+  /** What the project brings, and the tools of the session; the relay serves them from here on. */
+  const prepareTools = async (): Promise<[ProjectMaterial, ToolHost]> => {
+    const { workspaceDir: workspace, searchPath } = config;
+    const target = join(config.configDir, 'project');
+    const request = { claim, workspace, searchPath, target, managedSkills: MANAGED_SKILLS, signal: ending.signal };
+    const material = await prepareMaterial(run, request, log);
+    const plainEnvironment = {
+      PATH: searchPath,
+      HOME: config.homeDir,
+      TMPDIR: config.temporaryDir,
+      LANG: 'C.UTF-8',
+      [ports.marker.name]: ports.marker.value,
+    };
+    const tools = await startToolHost(
+      {
+        claim,
+        workspace,
+        web: calls.web,
+        outputDirectory: join(config.temporaryDir, 'beeuni-tool-output'),
+        sourceDirectory: material.sourceDirectory,
+        run: makeRunModule({ clock, output: (line) => ports.ring.add('harness', line) }),
+        plainEnvironment,
+        callEnvironment: () => ({ ...commandEnvironment(claim, grants), ...plainEnvironment }),
+        log,
+      },
+      ending.signal,
+    );
+    relay.offerTools(tools);
+    return [material, tools];
+  };
 
   const startTurns = (started: Harness): Turns =>
     createTurns({
@@ -263,7 +311,7 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
     const knownRemote = checkout.kept ? undefined : checkout.commit;
     work = makeBranchWork(run, { branch: claim.branch, remoteUrl, knownRemote, log });
     if (checkout.kept) await pushBranch(null);
-    const started = await ports.adapter.start(await harnessHost());
+    const started = await ports.adapter.start(await harnessHost(...(await prepareTools())));
     harness = started;
     if (ending.signal.aborted) {
       await started.stop(0);

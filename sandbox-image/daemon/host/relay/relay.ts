@@ -1,5 +1,5 @@
 // The loopback front of the control plane for harness and git: model calls with the per-process token in and the session
-// credential out, git without any credential in, and the environment of commands. Bytes pass through unchanged.
+// credential out, git without any credential in, the environment of commands, and tool calls. Bytes pass through unchanged.
 // Must not know harnesses. Source: D8, D9, 20-control-plane §5.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import {
@@ -16,8 +16,10 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { errorChain } from '#base/errors.ts';
 import type { Logger } from '#base/log.ts';
+import type { ToolHost } from '#daemon/harness/contract/tools.ts';
 import { TURN_HEADER } from '#schema/wire/gateway.ts';
 import { errorBody, type WordedError, wordError } from './error-wording.ts';
+import { serveToolCall, TOOLS_PATH } from './tool-calls.ts';
 
 /** What the relay forwards to, and as whom. Known after the claim. */
 export type RelayTarget = Readonly<{
@@ -46,6 +48,8 @@ export type Relay = Readonly<{
   origin: string;
   /** Until this is called, model and git calls answer 503. */
   open: (target: RelayTarget) => void;
+  /** Serves these tools from now on. Source: A110. */
+  offerTools: (tools: ToolHost) => void;
   /** Refuses model calls from now on: the session is ending. */
   closeModels: () => void;
   stop: () => void;
@@ -127,6 +131,7 @@ export const startRelay = async (ports: RelayPorts): Promise<Relay> => {
   const agents = { 'http:': new HttpAgent({ keepAlive: true }), 'https:': new HttpsAgent({ keepAlive: true }) };
   let target: RelayTarget | undefined;
   let modelsClosed = false;
+  let tools: ToolHost | undefined;
 
   /** Sends the request on and gives back the answer's head; `onBytes` may refuse by returning false. */
   const forward = (
@@ -265,12 +270,18 @@ export const startRelay = async (ports: RelayPorts): Promise<Relay> => {
     response.end(JSON.stringify(ports.commandEnvironment()));
   };
 
+  const toolCall = async (request: IncomingMessage, response: ServerResponse, name: string): Promise<void> => {
+    if (sameSecret(bearerOf(request), ports.token)) return serveToolCall(request, response, name, tools);
+    response.writeHead(401).end();
+  };
+
   const server = createServer({ noDelay: true, keepAliveTimeout: 60_000, requestTimeout: 0 }, (request, response) => {
     const url = request.url ?? '/';
     response.on('error', () => {});
     const run = async (): Promise<void> => {
       if (url.startsWith('/v1/')) return model(request, response, url.slice('/v1'.length));
       if (url.startsWith('/git/')) return git(request, response, url.slice('/git'.length));
+      if (url.startsWith(`${TOOLS_PATH}/`)) return toolCall(request, response, url.slice(TOOLS_PATH.length + 1));
       if (url === '/env' && request.method === 'GET') return environment(request, response);
       response.writeHead(404).end();
     };
@@ -288,6 +299,9 @@ export const startRelay = async (ports: RelayPorts): Promise<Relay> => {
     origin: `http://127.0.0.1:${port}`,
     open: (next) => {
       target = next;
+    },
+    offerTools: (offered) => {
+      tools = offered;
     },
     closeModels: () => {
       modelsClosed = true;
