@@ -1,0 +1,136 @@
+// A conversation in the terminal: what the agent does as it comes, what the person types as prompts. Ctrl-C ends the running turn,
+// a second one leaves; what is typed while a turn runs waits behind it. Must not know how a server is reached.
+import { createInterface } from 'node:readline';
+import type { StoredEvent } from '#schema/events/envelope.ts';
+import { abortRoute } from '#schema/rest/prompts.ts';
+import type { Api, ObjectName } from './connection/api.ts';
+import { makeEventView } from './event-view.ts';
+import { EXIT, failureOf } from './failure.ts';
+import { followEvents } from './follow.ts';
+import type { Io } from './io.ts';
+import { sendPrompt, type Words } from './send-prompt.ts';
+
+/** Settings of a conversation. `since`: the event after which it is shown. `withPrompts`: earlier prompts are shown too. */
+export type ChatOptions = Readonly<{
+  since: number | undefined;
+  withPrompts: boolean;
+  delivery: Words['delivery'];
+  agent: string | undefined;
+  model: string | undefined;
+}>;
+
+/** What a typed line is. Pure. */
+export type Typed =
+  | Readonly<{ kind: 'nothing' | 'leave' | 'abort' | 'help' }>
+  | Readonly<{ kind: 'prompt'; text: string }>;
+
+/** Reads a typed line: `/quit`, `/abort`, `/help`, or a prompt. */
+export const readTyped = (line: string): Typed => {
+  const text = line.trim();
+  if (text === '') return { kind: 'nothing' };
+  if (text === '/quit' || text === '/exit') return { kind: 'leave' };
+  if (text === '/abort' || text === '/stop') return { kind: 'abort' };
+  if (text === '/help') return { kind: 'help' };
+  return { kind: 'prompt', text };
+};
+
+/** What Ctrl-C does. Pure: `turnRuns`, and whether the turn was already asked to end. */
+export const onCtrlC = (turnRuns: boolean, asked: boolean): 'abort' | 'leave' =>
+  turnRuns && !asked ? 'abort' : 'leave';
+
+const HELP = 'type a prompt; /abort ends the turn, /quit leaves; Ctrl-C ends the turn, a second one leaves';
+
+/** Talks until the person leaves. Gives back the exit code. */
+export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatOptions): Promise<number> => {
+  const leaving = new AbortController();
+  const view = makeEventView({ prompts: options.withPrompts });
+  const lines = createInterface({ input: io.stdin, output: io.stdout, terminal: true, prompt: '> ' });
+  let turnRuns = false;
+  let abortAsked = false;
+  let promptShown = false;
+  let waiting = 0;
+
+  const write = (text: string): void => {
+    if (text === '') return;
+    // What was typed so far is put back below the new text.
+    if (promptShown) io.stdout.write('\r\u001b[K');
+    io.stdout.write(text);
+    if (promptShown) {
+      if (!text.endsWith('\n')) io.stdout.write('\n');
+      lines.prompt(true);
+    }
+  };
+  const note = (line: string): void => write(`${line}\n`);
+  const showPrompt = (): void => {
+    promptShown = true;
+    lines.prompt();
+  };
+  const sayFailure = (error: unknown): void => {
+    for (const line of failureOf(error).lines) note(line);
+  };
+
+  const abort = async (): Promise<void> => {
+    abortAsked = true;
+    note('\nending the turn; Ctrl-C again leaves');
+    try {
+      await (await api.client()).call(abortRoute, { params: session, body: {} });
+    } catch (error) {
+      sayFailure(error);
+    }
+  };
+  const leave = (): void => {
+    leaving.abort();
+    lines.close();
+  };
+
+  const onLine = async (line: string): Promise<void> => {
+    promptShown = false;
+    const typed = readTyped(line);
+    if (typed.kind === 'leave') return leave();
+    if (typed.kind === 'help') note(HELP);
+    if (typed.kind === 'abort') await abort();
+    if (typed.kind === 'prompt') {
+      try {
+        const { delivery, agent, model } = options;
+        await sendPrompt(api, session, { text: typed.text, delivery, agent, model });
+        waiting += 1;
+        if (turnRuns) note('-- waits behind the running turn');
+      } catch (error) {
+        sayFailure(error);
+      }
+    }
+    if (!turnRuns && waiting === 0) showPrompt();
+  };
+
+  const onEvent = (event: StoredEvent): void => {
+    write(view(event));
+    if (event.type === 'turn.started') {
+      turnRuns = true;
+      abortAsked = false;
+    }
+    if (event.type === 'turn.ended') {
+      turnRuns = false;
+      waiting = Math.max(0, waiting - 1);
+      if (waiting === 0) showPrompt();
+    }
+  };
+
+  lines.on('line', (line) => void onLine(line));
+  lines.on('SIGINT', () => {
+    if (onCtrlC(turnRuns, abortAsked) === 'abort') void abort();
+    else leave();
+  });
+  lines.on('close', () => leaving.abort());
+  note(`session ${session.namespace}/${session.name}: ${HELP}`);
+  showPrompt();
+  try {
+    const { since } = options;
+    for await (const event of followEvents(api, session, { since, follow: true, signal: leaving.signal, note })) {
+      onEvent(event);
+    }
+    return EXIT.done;
+  } finally {
+    leave();
+    io.stdout.write('\n');
+  }
+};

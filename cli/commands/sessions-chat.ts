@@ -1,0 +1,45 @@
+// `beeuni sessions chat`: a conversation where a person types, else one prompt and its turn.
+import { getSessionRoute } from '#schema/rest/sessions.ts';
+import { chat } from '../chat.ts';
+import { defineCommand } from '../command.ts';
+import { fetchHead } from '../follow.ts';
+import { plainJson } from '../plain-text.ts';
+import { readPiped, sendAndWatch, sendPrompt } from '../send-prompt.ts';
+import { SESSION_ARGUMENT } from '../session-names.ts';
+
+/** See the file. */
+export const command = defineCommand({
+  summary: 'talk to a session, or send one prompt and show its turn',
+  arguments: [
+    SESSION_ARGUMENT,
+    { name: 'PROMPT', summary: 'one prompt; without it you type', optional: true, rest: true },
+  ],
+  options: {
+    agent: { summary: 'agent that the prompts are for', value: 'NAME' },
+    model: { summary: 'model that the prompts are for', value: 'PROVIDER/MODEL' },
+    queue: { summary: 'wait behind what runs (this is how it is without an option)' },
+    interrupt: { summary: 'end the running turn first' },
+    detach: { summary: 'send the prompt and do not wait for its turn', short: 'd' },
+  },
+  needsApi: true,
+  details: [
+    'Ctrl-C ends the running turn, a second Ctrl-C leaves; the session goes on without you. A prompt that comes through a pipe is one prompt. With a prompt the exit code is 0 when its turn succeeded and 1 when it did not.',
+  ],
+  examples: ['beeuni sessions chat fix-login', 'beeuni sessions chat fix-login "Add a test." && git fetch'],
+  run: async ({ api, args, options, io, note, print }) => {
+    const [name = '', ...words] = args;
+    const session = api.nameOf(name);
+    const delivery = options.interrupt ? ('interrupt' as const) : ('queue' as const);
+    const { agent, model } = options;
+    if (words.length > 0 || !io.isTerminal.stdin) {
+      const text = words.length > 0 ? words.join(' ') : await readPiped(io);
+      const prompt = { text, delivery, agent, model };
+      if (!options.detach) return sendAndWatch(api, session, prompt, { io, note });
+      print(plainJson(await sendPrompt(api, session, prompt), 2));
+      return undefined;
+    }
+    await (await api.client()).call(getSessionRoute, { params: session });
+    const since = await fetchHead(api, session, AbortSignal.timeout(60_000));
+    return chat(api, session, io, { since, withPrompts: false, delivery, agent, model });
+  },
+});

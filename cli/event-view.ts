@@ -1,0 +1,160 @@
+// What a person sees of the event log: the agent's words as they come, a line for each tool, turn, question and push.
+// Pure but for what it remembers of the log so far. Every foreign text is made harmless here. Must not know where text goes.
+import type { StoredEvent } from '#schema/events/envelope.ts';
+import { plainLine, plainText } from './plain-text.ts';
+
+/** Text to write for the next event, exactly as it is; empty for an event that says nothing to a person. */
+export type EventView = (event: StoredEvent) => string;
+
+/** What is shown. `prompts`: the person's own prompts too, for a log that is read later. */
+export type EventViewOptions = Readonly<{ prompts: boolean }>;
+
+/** The thread of the session itself; others are subagents. */
+const ROOT = 'root';
+const TOOL_LINE = 120;
+
+type Fields = Readonly<Record<string, unknown>>;
+const fieldsOf = (value: unknown): Fields => (typeof value === 'object' && value !== null ? (value as Fields) : {});
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+/** One line of a tool call: its name and the most telling part of its input. */
+const toolText = (part: Fields): string => {
+  const state = fieldsOf(part['state']);
+  const input = fieldsOf(state['input']);
+  const told = ['command', 'filePath', 'path', 'pattern', 'query', 'url', 'description'].map((key) => input[key]);
+  const first = told.find((value) => typeof value === 'string' && value !== '');
+  const words = textOf(first) || textOf(state['title']) || (JSON.stringify(state['input'] ?? {}) ?? '');
+  return plainLine(`${textOf(part['tool'])} ${words}`, TOOL_LINE);
+};
+
+const questionLines = (data: Fields): readonly string[] => {
+  const questions = Array.isArray(data['questions']) ? data['questions'] : [];
+  return questions.flatMap((entry: unknown, at: number) => {
+    const question = fieldsOf(entry);
+    const options = Array.isArray(question['options']) ? question['options'] : [];
+    const labels = options.map((option: unknown) => plainLine(textOf(fieldsOf(option)['label']), 60));
+    const choice = labels.length === 0 ? '' : ` [${labels.join(' | ')}]`;
+    return [`  ${questions.length > 1 ? `${at + 1}. ` : ''}${plainLine(textOf(question['question']), 300)}${choice}`];
+  });
+};
+
+/** Lines for events that are no part of a message. */
+const plainLines = (event: StoredEvent): readonly string[] => {
+  const data = event.data as Fields;
+  const id = plainLine(textOf(data['id']), 128);
+  switch (event.type) {
+    case 'turn.ended': {
+      const outcome = textOf(data['outcome']).toLowerCase();
+      if (outcome === 'succeeded') return [];
+      const why = plainLine(textOf(data['message']) || textOf(data['code']), 400);
+      return [`-- turn ${plainLine(outcome, 20)}${why === '' ? '' : `: ${why}`}`];
+    }
+    case 'session.status':
+      return data['status'] === 'retry' ? [`-- waiting for the model: ${plainLine(textOf(data['message']), 200)}`] : [];
+    case 'session.compacted':
+      return ['-- the conversation was summarised'];
+    case 'workspace.committed':
+      return [`-- commit ${plainLine(textOf(data['commit']), 12)} ${plainLine(textOf(data['subject']), 100)}`];
+    case 'workspace.pushed':
+      return [`-- pushed ${plainLine(textOf(data['branch']), 200)} at ${plainLine(textOf(data['commit']), 12)}`];
+    case 'workspace.push_failed':
+      return [`-- push failed: ${plainLine(textOf(data['message']), 400)}`];
+    case 'permission.asked': {
+      const patterns = Array.isArray(data['patterns']) ? data['patterns'].map(textOf).join(', ') : '';
+      const command = textOf(fieldsOf(data['metadata'])['command']);
+      const what = plainLine(`${textOf(data['permission'])} ${command || patterns}`, 300);
+      return [`?? may the agent: ${what}   (${id})`];
+    }
+    case 'permission.replied':
+      return [`-- permission ${id}: ${plainLine(textOf(data['reply']), 20)}`];
+    case 'question.asked':
+      return [`?? the agent asks   (${id})`, ...questionLines(data)];
+    case 'question.rejected':
+      return [`-- question ${id} was not answered`];
+    case 'effect.uncertain':
+      return [`-- it is not known whether ${plainLine(textOf(data['tool']), 60)} took effect`];
+    default:
+      return [];
+  }
+};
+
+/** A view from the start of what is read. */
+export const makeEventView = (options: EventViewOptions): EventView => {
+  const roles = new Map<string, string>();
+  const kinds = new Map<string, string>();
+  const printed = new Map<string, number>();
+  const tools = new Map<string, string>();
+  let isInLine = false;
+
+  const lines = (texts: readonly string[]): string => {
+    if (texts.length === 0) return '';
+    const start = isInLine ? '\n' : '';
+    isInLine = false;
+    return `${start}${texts.join('\n')}\n`;
+  };
+  const endLine = (): string => {
+    const end = isInLine ? '\n' : '';
+    isInLine = false;
+    return end;
+  };
+  const words = (partId: string, text: string): string => {
+    printed.set(partId, (printed.get(partId) ?? 0) + text.length);
+    const safe = plainText(text);
+    if (safe !== '') isInLine = !safe.endsWith('\n');
+    return safe;
+  };
+
+  const onPart = (event: StoredEvent): string => {
+    const part = fieldsOf(fieldsOf(event.data)['part']);
+    const id = textOf(part['id']);
+    kinds.set(id, textOf(part['type']));
+    if (part['type'] === 'tool') {
+      const status = textOf(fieldsOf(part['state'])['status']);
+      const key = textOf(part['callId']) || id;
+      if (tools.get(key) === status || status === 'pending') return '';
+      tools.set(key, status);
+      const indent = event.threadId === ROOT ? '' : '  ';
+      if (status === 'running') return lines([`${indent}> ${toolText(part)}`]);
+      const error = plainLine(textOf(fieldsOf(part['state'])['error']), 300);
+      return status === 'error' ? lines([`${indent}! ${plainLine(textOf(part['tool']), 60)}: ${error}`]) : '';
+    }
+    if (part['type'] !== 'text' || event.threadId !== ROOT) return '';
+    const text = textOf(part['text']);
+    const role = roles.get(textOf(part['messageId']));
+    if (role === 'user') {
+      if (!options.prompts || printed.has(id)) return '';
+      printed.set(id, text.length);
+      return lines([
+        '',
+        ...plainText(text)
+          .split('\n')
+          .map((line) => `>> ${line}`),
+      ]);
+    }
+    const known = printed.get(id) ?? 0;
+    // What came in pieces was written; the whole part only adds what no piece brought.
+    return text.length > known ? words(id, text.slice(known)) : '';
+  };
+
+  return (event) => {
+    const data = event.data as Fields;
+    switch (event.type) {
+      case 'message.updated': {
+        const message = fieldsOf(data['message']);
+        roles.set(textOf(message['id']), textOf(message['role']));
+        return '';
+      }
+      case 'message.part.updated':
+        return onPart(event);
+      case 'message.part.delta': {
+        const partId = textOf(data['partId']);
+        if (data['field'] !== 'text' || event.threadId !== ROOT || kinds.get(partId) !== 'text') return '';
+        return words(partId, textOf(data['delta']));
+      }
+      case 'turn.ended':
+        return lines(plainLines(event)) || endLine();
+      default:
+        return lines(plainLines(event));
+    }
+  };
+};

@@ -1,0 +1,120 @@
+// Sends one prompt to a session and, if asked, shows its turn until it has ended. Must not know how the words were typed.
+import { randomUUID } from 'node:crypto';
+import type { StoredEvent } from '#schema/events/envelope.ts';
+import { abortRoute, createPromptRoute, type PromptView } from '#schema/rest/prompts.ts';
+import type { Api, ObjectName } from './connection/api.ts';
+import { makeEventView } from './event-view.ts';
+import { CommandError, EXIT } from './failure.ts';
+import { fetchHead, followEvents } from './follow.ts';
+import type { Io } from './io.ts';
+import { writeFully } from './write-fully.ts';
+
+/** One prompt. */
+export type Words = Readonly<{
+  text: string;
+  delivery: 'queue' | 'interrupt';
+  agent?: string | undefined;
+  model?: string | undefined;
+}>;
+
+/** Sends it. The message id makes a resend of the same call harmless. Errors: BeeuniError. */
+export const sendPrompt = async (api: Api, session: ObjectName, words: Words): Promise<PromptView> => {
+  const { text, delivery, agent, model } = words;
+  const body = {
+    messageId: `cli-${randomUUID()}`,
+    delivery,
+    parts: [{ type: 'text' as const, text }],
+    ...(agent === undefined ? {} : { agent }),
+    ...(model === undefined ? {} : { model }),
+  };
+  return (await (await api.client()).call(createPromptRoute, { params: session, body })).body;
+};
+
+/** Where text of a turn goes and how Ctrl-C is heard. */
+type Watching = Readonly<{ io: Io; note: (line: string) => void }>;
+
+/** How long a push may take after the end of a turn that left commits. Units: milliseconds. */
+const PUSH_LIMIT_MS = 30_000;
+
+/** Whether an event ends the turn of a prompt, and how. */
+const endOf = (event: StoredEvent, promptId: string): string | undefined =>
+  event.type === 'turn.ended' && event.data['promptId'] === promptId ? String(event.data['outcome']) : undefined;
+
+/**
+ * Shows the events from `since` until the turn of the prompt has ended and its commits are pushed. Gives back the exit code.
+ * Ctrl-C aborts the turn, a second one leaves.
+ */
+export const watchPrompt = async (
+  api: Api,
+  session: ObjectName,
+  promptId: string,
+  since: number,
+  watching: Watching,
+): Promise<number> => {
+  const { io, note } = watching;
+  const leaving = new AbortController();
+  let interrupts = 0;
+  const forget = io.onInterrupt(() => {
+    interrupts += 1;
+    if (interrupts > 1) {
+      leaving.abort();
+      return;
+    }
+    note('\nending the turn; Ctrl-C again leaves');
+    api
+      .client()
+      .then((client) => client.call(abortRoute, { params: session, body: {} }))
+      .catch(() => note('the turn could not be ended; Ctrl-C leaves'));
+  });
+  const view = makeEventView({ prompts: false });
+  let outcome: string | undefined;
+  let commits = false;
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    for await (const event of followEvents(api, session, { since, follow: true, signal: leaving.signal, note })) {
+      await writeFully(io.stdout, view(event));
+      if (event.type === 'workspace.committed') commits = true;
+      outcome = endOf(event, promptId) ?? outcome;
+      if (outcome === undefined) continue;
+      const isPushed = event.type === 'workspace.pushed' || event.type === 'workspace.push_failed';
+      if (outcome !== 'Succeeded' || !commits || isPushed) break;
+      timer ??= setTimeout(() => leaving.abort(), PUSH_LIMIT_MS);
+    }
+    if (outcome === undefined) return EXIT.interrupted;
+    return outcome === 'Succeeded' ? EXIT.done : EXIT.failed;
+  } finally {
+    clearTimeout(timer);
+    forget();
+    leaving.abort();
+  }
+};
+
+/** Sends one prompt and shows its turn. Gives back the exit code. Errors: BeeuniError, CommandError. */
+export const sendAndWatch = async (
+  api: Api,
+  session: ObjectName,
+  words: Words,
+  watching: Watching,
+): Promise<number> => {
+  const head = await fetchHead(api, session, AbortSignal.timeout(60_000));
+  const prompt = await sendPrompt(api, session, words);
+  return watchPrompt(api, session, prompt.id, head, watching);
+};
+
+/** Largest text that is read from a pipe. Units: bytes. */
+const MAX_PIPED_BYTES = 1_048_576;
+
+/** Everything that a pipe gives, as text. Errors: CommandError when it is too long or empty. */
+export const readPiped = async (io: Io): Promise<string> => {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of io.stdin) {
+    const bytes = Buffer.from(chunk as Uint8Array);
+    size += bytes.length;
+    if (size > MAX_PIPED_BYTES) throw new CommandError(EXIT.failed, 'the prompt is above 1 MiB');
+    chunks.push(bytes);
+  }
+  const text = Buffer.concat(chunks).toString('utf8').trim();
+  if (text === '') throw new CommandError(EXIT.usage, 'the prompt is empty');
+  return text;
+};
