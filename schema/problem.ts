@@ -53,6 +53,7 @@ export const PROBLEMS = {
   session_not_found: problem('not-found', 404, 'there is no such session'),
   project_not_found: problem('not-found', 404, 'there is no such project'),
   prompt_not_found: problem('not-found', 404, 'there is no such prompt'),
+  message_not_found: problem('not-found', 404, 'the conversation has no such message'),
   provider_not_found: problem('not-found', 404, 'there is no such provider'),
   repository_not_found: problem('not-found', 404, 'the remote knows no such repository'),
   branch_not_found: problem('not-found', 404, 'the remote has no such branch'),

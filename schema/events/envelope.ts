@@ -17,6 +17,7 @@ export const turnErrorCode = z.enum([
   'sandbox_lost',
   'unknown_model',
   'request_too_large',
+  'feature_not_supported',
   'unknown',
 ]);
 
@@ -90,6 +91,9 @@ export const EVENT_DATA = {
   'session.idle': z.object({}),
   'session.error': z.object({ code: turnErrorCode, message: z.string().max(1024) }),
   'session.compacted': z.object({ auto: z.boolean() }),
+  'session.reverted': z.object({ messageId: z.string() }),
+  'session.unreverted': z.object({}),
+  'session.forked': z.object({ messageId: z.string().nullable(), threadId: z.string() }),
   'permission.asked': z.looseObject({ id: z.string() }),
   'permission.replied': z.looseObject({ id: z.string(), reply: z.enum(['once', 'always', 'reject']) }),
   'question.asked': z.looseObject({ id: z.string() }),

@@ -192,7 +192,9 @@ describe('the OpenCode adapter', { skip, timeout: 600_000 }, () => {
     const threads = new Set(events.map((event) => event.threadId));
     assert.ok(children !== undefined && children.length === 1 && threads.has(children[0]?.threadId ?? ''));
     const before = events.filter((event) => event.type === 'session.compacted').length;
-    await harness.optional.compact?.(signal);
+    turns += 1;
+    const turn = { turnId: `t${turns}`, promptId: `p${turns}`, messageId: `m${turns}`, agent: null, model: null };
+    assert.deepEqual(await harness.optional.compact?.(turn, signal), { kind: 'completed' });
     await until(
       'the compaction is told',
       () => events.filter((event) => event.type === 'session.compacted').length > before,

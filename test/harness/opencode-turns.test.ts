@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { CAPABILITIES } from '#schema/wire/runtime.ts';
 import type { DaemonProcess } from '#test/support/daemon-process.ts';
 import { whyNoOpencode } from '#test/support/opencode.ts';
 import type { LoggedEvent } from '#test/support/scripted-control-plane.ts';
@@ -109,7 +110,10 @@ describe('a session with OpenCode', { skip, timeout: 900_000 }, () => {
       health.boot_timeline.map((entry) => entry.stage),
       ['listening', 'claimed', 'isolated', 'checked-out', 'ready'],
     );
-    assert.deepEqual(health.capabilities, ['session.subagents', 'session.todo', 'session.compact']);
+  });
+
+  it('A34 serves every optional feature', async () => {
+    assert.deepEqual((await daemon.health()).capabilities, [...CAPABILITIES]);
   });
 
   it('FF8 runs nothing of a hostile repository before a prompt', () => {

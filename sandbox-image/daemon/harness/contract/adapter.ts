@@ -2,13 +2,14 @@
 // Source: D13, D14, D17, docs/decisions.
 import type { Clock } from '#base/clock.ts';
 import type { Logger } from '#base/log.ts';
-import type { TurnErrorCode } from '#schema/events/envelope.ts';
 import type { ClaimedModel, CompiledAgent } from '#schema/wire/claim.ts';
-import type { Turn } from '#schema/wire/turns.ts';
+import type { Turn, TurnPart } from '#schema/wire/turns.ts';
 import type { OptionalMembers } from './capabilities.ts';
 import type { HarnessEvent } from './events.ts';
-import type { Skill } from './skills.ts';
-import type { ToolHost } from './tools.ts';
+import type { TurnEnd } from './turn-end.ts';
+
+/** See turn-end.ts. */
+export type { TurnEnd } from './turn-end.ts';
 
 /** What a harness must know of its session. Known after the claim, fixed for the life of the process. */
 export type HarnessSession = Readonly<{
@@ -29,8 +30,6 @@ export type RelayAddress = Readonly<{
   modelBaseUrl: string;
   /** `GET` with the token gives the environment of commands as a JSON map. */
   environmentUrl: string;
-  /** `POST` to a tool's name below this, with the token, calls it: for a harness in a process of its own. Source: A110. */
-  toolsUrl: string;
   token: string;
 }>;
 
@@ -65,12 +64,6 @@ export type HarnessHost = Readonly<{
   relay: RelayAddress;
   paths: SandboxPaths;
   rules: RulesFile | null;
-  /** Platform and project tools; a harness in this process calls them directly. Source: A50. */
-  tools: ToolHost;
-  /** Skills that exist; which agent may use which is in `contract/skills.ts`. */
-  skills: readonly Skill[];
-  /** The project's folder for this harness as the base commit has it, copied and read-only; null: there is none. Source: A69, A70. */
-  configDirectory: string | null;
   /** Environment entry that marks every process of the harness, so that none is left behind. */
   marker: Readonly<{ name: string; value: string }>;
   /** Search path of programs for the child's environment. */
@@ -98,17 +91,17 @@ export type HarnessHealth = Readonly<{
   details: Readonly<Record<string, unknown>>;
 }>;
 
-/** How a turn ended; a failure is data. `message` is safe to show, at most 1,024 characters. */
-export type TurnEnd =
-  | Readonly<{ kind: 'completed' }>
-  | Readonly<{ kind: 'aborted' }>
-  | Readonly<{ kind: 'failed'; code: TurnErrorCode; message: string }>;
+/** A turn whose parts are all text. */
+export type PromptTurn = Omit<Turn, 'parts'> & Readonly<{ parts: readonly Extract<TurnPart, { type: 'text' }>[] }>;
 
 /** A running harness. */
 export type Harness = Readonly<{
   health: () => HarnessHealth;
-  /** Runs one turn; resolves for failure too, and within seconds after `signal` fired. One at a time. */
-  submit: (turn: Turn, signal: AbortSignal) => Promise<TurnEnd>;
+  /**
+   * Runs one turn of text parts; resolves for failure too, and within seconds after `signal` fired. One at a time. Turns
+   * that are no prompt come to the member of `optional` that runs them.
+   */
+  submit: (turn: PromptTurn, signal: AbortSignal) => Promise<TurnEnd>;
   /** Ends the harness and all its processes; `deadlineMs` bounds the polite part. */
   stop: (deadlineMs: number) => Promise<void>;
   optional: OptionalMembers;

@@ -6,38 +6,22 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { sleep } from '#base/clock.ts';
 import { UnavailableError } from '#base/errors.ts';
-import type { Turn } from '#schema/wire/turns.ts';
-import type { Adapter, Harness, HarnessHealth, HarnessHost, HumanRequest, TurnEnd } from '../contract/adapter.ts';
+import type { Adapter, Harness, HarnessHealth, HarnessHost, HumanRequest } from '../contract/adapter.ts';
+import type { VerbTurn } from '../contract/capabilities.ts';
 import { createOpencodeClient, type OpencodeClient } from './client.ts';
 import { modelsOf, opencodeConfig } from './config-files.ts';
 import { createEventMapper, type Effect, type EventMapper } from './map-events.ts';
+import { opencodeMembers } from './members.ts';
 import { messageIds } from './message-id.ts';
 import { startOpencode, writeConfig } from './process.ts';
 import { type Server, supervise } from './supervisor.ts';
-import { type TurnWatch, turnEndOf, watchEffect, watchOn, watchTurn } from './turn-watch.ts';
-
-/** Times that a test may shorten. Units: milliseconds. */
-export type OpencodeTimes = Readonly<{
-  /** How often a running turn is looked at, and how long the server may take to answer. */
-  probeIntervalMs: number;
-  probeTimeoutMs: number;
-  /** How long an abort may take before the process is killed. */
-  abortLimitMs: number;
-}>;
+import { createTurnRunner, type OpencodeTimes } from './turn-runner.ts';
 
 const DEFAULT_TIMES: OpencodeTimes = { probeIntervalMs: 5_000, probeTimeoutMs: 10_000, abortLimitMs: 10_000 };
-/** Missed probes in a row after which the server counts as hanging. Source: harness-runtimes §2.9. */
-const MISSED_PROBES = 3;
-/** After an abort the last parts come a moment after "idle". */
-const SETTLE_LIMIT_MS = 1_000;
 const RECONNECT_PAUSE_MS = 200;
 const REREAD_MESSAGES = 50;
-
-type Active = {
-  watch: TurnWatch;
-  /** Wakes whoever waits for the turn when something happened. */
-  changed: () => void;
-};
+/** A copy of a longer conversation is shown from here on. */
+const MAX_FORKED_MESSAGES = 1_000;
 
 const sessionFile = (host: HarnessHost): string => join(host.paths.data, 'session.json');
 
@@ -73,9 +57,17 @@ export const startHarness = async (
   });
   const models = new Set(modelsOf(session).map((model) => model.name));
   const agentModels = new Map(session.agents.map((agent) => [agent.name, agent.model]));
-  const nextMessageId = messageIds(clock.nowMs, Math.random);
-  let mapper: EventMapper | undefined;
-  let active: Active | undefined;
+  const program = settings.program ?? 'opencode';
+  /** The session's conversation; a fork puts another one in its place. */
+  let conversation: Readonly<{ id: string; map: EventMapper }> = { id: '', map: createEventMapper('') };
+
+  const runner = createTurnRunner({
+    times,
+    reread: (server) => reread(server.client, server.lost),
+    openCalls: () => conversation.map.openCalls(),
+    clock,
+    log,
+  });
 
   const answer = async (client: OpencodeClient, request: HumanRequest, lost: AbortSignal): Promise<void> => {
     const given = await host.ask(request, lost);
@@ -92,22 +84,18 @@ export const startHarness = async (
     for (const effect of effects) {
       if (effect.kind === 'emit') host.emit(effect.event);
       else if (effect.kind === 'ask') void answer(client, effect.request, lost);
-      if (active !== undefined) active.watch = watchEffect(active.watch, effect);
+      runner.apply(effect);
     }
-    active?.changed();
   };
 
   /** What happened while nobody listened: messages of the running turn, requests, and whether it is over. */
-  const reread = async (
-    client: OpencodeClient,
-    sessionId: string,
-    map: EventMapper,
-    lost: AbortSignal,
-  ): Promise<void> => {
-    const turn = active;
-    if (turn === undefined) return;
+  const reread = async (client: OpencodeClient, lost: AbortSignal): Promise<void> => {
+    const { id: sessionId, map } = conversation;
+    const messageId = runner.messageId();
+    if (messageId === undefined) return;
     const stored = await client.messages(sessionId, REREAD_MESSAGES);
-    const own = stored.findIndex((message) => message.info['id'] === turn.watch.messageId);
+    // Ids sort by time; the message of a compaction has an id of OpenCode's own, above ours.
+    const own = stored.findIndex(({ info }) => typeof info['id'] === 'string' && info['id'] >= messageId);
     for (const message of own === -1 ? [] : stored.slice(own)) apply(client, map.mapStored(message), lost);
     for (const kind of ['permission', 'question'] as const) {
       for (const properties of await client.openRequests(kind)) {
@@ -119,18 +107,13 @@ export const startHarness = async (
   };
 
   /** Reads the event stream as long as the process lives; after a gap it reads again what it missed. */
-  const listen = async (
-    client: OpencodeClient,
-    sessionId: string,
-    map: EventMapper,
-    lost: AbortSignal,
-  ): Promise<void> => {
+  const listen = async (client: OpencodeClient, lost: AbortSignal): Promise<void> => {
     for (let connection = 0; !lost.aborted; connection += 1) {
       try {
         const frames = await client.events(lost);
         if (connection === 0) opened.resolve();
-        else await reread(client, sessionId, map, lost);
-        for await (const frame of frames) apply(client, map.map(frame), lost);
+        else await reread(client, lost);
+        for await (const frame of frames) apply(client, conversation.map.map(frame), lost);
       } catch (error) {
         if (lost.aborted) return;
         log.warn('the event stream of the harness broke', { err: error });
@@ -140,14 +123,14 @@ export const startHarness = async (
   };
   let opened = Promise.withResolvers<void>();
 
-  const openSession = async (client: OpencodeClient, lost: AbortSignal): Promise<string> => {
+  const openSession = async (client: OpencodeClient, lost: AbortSignal): Promise<() => string> => {
     const known = await readSessionId(host);
     const resumed = known !== undefined && (await client.hasSession(known));
     const sessionId = resumed ? known : await client.createSession(session.title);
     if (!resumed) await writeSessionId(host, sessionId);
     const map = createEventMapper(sessionId);
     for (const child of resumed ? await client.children(sessionId) : []) map.addChild(child.id);
-    mapper = map;
+    conversation = { id: sessionId, map };
     opened = Promise.withResolvers();
     const gone = new Promise<never>((_resolve, reject) => {
       lost.addEventListener('abort', () => reject(new UnavailableError('harness_failed', 'opencode exited')), {
@@ -155,9 +138,9 @@ export const startHarness = async (
       });
     });
     gone.catch(() => {});
-    void listen(client, sessionId, map, lost);
+    void listen(client, lost);
     await Promise.race([opened.promise, gone]);
-    return sessionId;
+    return () => conversation.id;
   };
 
   mkdirSync(host.paths.data, { recursive: true });
@@ -166,7 +149,7 @@ export const startHarness = async (
       writeConfig(host.paths.config, config.files);
       return startOpencode(
         {
-          program: settings.program ?? 'opencode',
+          program,
           paths: host.paths,
           configContent: config.content,
           token: host.relay.token,
@@ -199,7 +182,7 @@ export const startHarness = async (
       restarts,
       agentsMd: host.rules,
     };
-    return { version: server?.version ?? null, state, error, sessionId: server?.sessionId ?? null, details };
+    return { version: server?.version ?? null, state, error, sessionId: server?.sessionId() ?? null, details };
   };
 
   /** The agent that a prompt runs on: a known primary one, else the session's. Source: A104. */
@@ -210,176 +193,43 @@ export const startHarness = async (
     return own !== null && server.primaryAgents.has(own) ? own : undefined;
   };
 
-  const modelOf = (turn: Turn, agent: string | undefined): string | undefined => {
+  const modelOf = (turn: VerbTurn, agent: string | undefined): string | undefined => {
     if (turn.model !== null) return models.has(turn.model) ? turn.model : undefined;
     const own = turn.agent !== null && agent === turn.agent ? agentModels.get(agent) : undefined;
     return own !== undefined && models.has(own) ? own : session.model?.name;
   };
 
-  /** Looks at a turn from time to time: a server that does not answer is ended, a missed end is found. */
-  const guardTurn = async (server: Server, over: AbortSignal): Promise<void> => {
-    let missed = 0;
-    let idle = 0;
-    while (await sleep(clock, times.probeIntervalMs, over)) {
-      try {
-        const busy = (await server.client.busySessions(times.probeTimeoutMs)).has(server.sessionId);
-        missed = 0;
-        idle = busy ? 0 : idle + 1;
-        if (idle >= 2 && mapper !== undefined && !over.aborted) {
-          await reread(server.client, server.sessionId, mapper, server.lost);
-        }
-      } catch (error) {
-        if (over.aborted) return;
-        missed += 1;
-        log.warn('the harness did not answer a probe', { missed, err: error });
-        if (missed >= MISSED_PROBES) {
-          log.error('the harness hangs and is ended');
-          await server.process.end(0);
-          return;
-        }
-      }
+  const switchTo = async (server: Server, sessionId: string): Promise<void> => {
+    await writeSessionId(host, sessionId);
+    const map = createEventMapper(sessionId);
+    conversation = { id: sessionId, map };
+    for (const message of await server.client.messages(sessionId, MAX_FORKED_MESSAGES)) {
+      apply(server.client, map.mapStored(message), server.lost);
     }
+    host.healthChanged();
   };
 
-  /** Resolves when the watch says "over" (true) or the process is gone (false). */
-  const waitForEnd = (turn: Active, lost: AbortSignal): Promise<boolean> =>
-    new Promise((resolve) => {
-      const look = (): void => {
-        if (turn.watch.phase === 'over') finish(true);
-      };
-      const onLost = (): void => finish(false);
-      const finish = (done: boolean): void => {
-        lost.removeEventListener('abort', onLost);
-        turn.changed = () => {};
-        resolve(done);
-      };
-      turn.changed = look;
-      if (lost.aborted) finish(false);
-      else lost.addEventListener('abort', onLost, { once: true });
-      look();
-    });
-
-  /** Lets the last parts of a turn arrive that was aborted or failed. */
-  const settle = async (server: Server, turn: Active): Promise<void> => {
-    const begin = clock.monotonicMs();
-    const isOpen = (): boolean => !turn.watch.settled || (mapper?.openCalls() ?? 0) > 0;
-    while (isOpen() && clock.monotonicMs() - begin < SETTLE_LIMIT_MS) await sleep(clock, 20, server.lost);
-  };
-
-  /** Whether the server itself says that the session rests; an "idle" may be the late one of an aborted run. */
-  const isIdle = async (server: Server): Promise<boolean> => {
-    try {
-      return !(await server.client.busySessions(times.probeTimeoutMs)).has(server.sessionId);
-    } catch (error) {
-      log.warn('the harness did not say whether it works', { err: error });
-      return true;
-    }
-  };
-
-  const abort = async (server: Server, over: AbortSignal): Promise<void> => {
-    try {
-      await server.client.abort(server.sessionId);
-    } catch (error) {
-      log.warn('the harness did not take the abort', { err: error });
-    }
-    if (await sleep(clock, times.abortLimitMs, over)) {
-      log.error('the harness does not end its turn and is ended');
-      await server.process.end(0);
-    }
-  };
-
-  const died: TurnEnd = { kind: 'failed', code: 'harness_died', message: 'the harness ended while the turn ran' };
-
-  const follow = async (
-    server: Server,
-    turn: Active,
-    send: () => Promise<void>,
-    signal: AbortSignal,
-  ): Promise<TurnEnd> => {
-    const over = new AbortController();
-    const onAbort = (): void => {
-      void abort(server, over.signal);
-    };
-    try {
-      const ending = waitForEnd(turn, server.lost);
-      await send();
-      if (signal.aborted) onAbort();
-      else signal.addEventListener('abort', onAbort, { once: true });
-      void guardTurn(server, over.signal);
-      let isOver = await ending;
-      while (isOver && !(await isIdle(server))) {
-        turn.watch = watchOn(turn.watch);
-        isOver = await waitForEnd(turn, server.lost);
-      }
-      if (!isOver) return signal.aborted ? { kind: 'aborted' } : died;
-      await settle(server, turn);
-      return turnEndOf(turn.watch);
-    } finally {
-      over.abort();
-      signal.removeEventListener('abort', onAbort);
-    }
-  };
-
-  const submit = async (turn: Turn, signal: AbortSignal): Promise<TurnEnd> => {
-    const server = supervisor.server();
-    if (server === undefined) return { ...died, message: 'the harness is not running' };
-    if (signal.aborted) return { kind: 'aborted' };
-    const agent = agentOf(server, turn.agent ?? session.agent);
-    const model = modelOf(turn, agent);
-    if (model === undefined) {
+  const { submit, optional } = opencodeMembers({
+    server: supervisor.server,
+    runner,
+    nextMessageId: messageIds(clock.nowMs, Math.random),
+    choose: (server, turn) => {
+      const agent = agentOf(server, turn.agent ?? session.agent);
+      return { agent, model: modelOf(turn, agent) };
+    },
+    noModel: (turn) => {
       const name = turn.model ?? session.model?.name;
       const message =
         name === undefined ? 'no model is set for this session' : `the model ${name} is not available here`;
       return { kind: 'failed', code: 'unknown_model', message };
-    }
-    const messageId = nextMessageId();
-    const own: Active = { watch: watchTurn(messageId), changed: () => {} };
-    active = own;
-    try {
-      const texts = turn.parts.flatMap((part) => (part.type === 'text' ? [part.text] : []));
-      return await follow(
-        server,
-        own,
-        () => server.client.prompt(server.sessionId, { messageId, agent, model, texts }),
-        signal,
-      );
-    } catch (error) {
-      if (server.lost.aborted) return died;
-      log.error('the harness did not take the prompt', { turnId: turn.turnId, err: error });
-      await server.process.end(0);
-      return { ...died, message: 'the harness did not take the prompt and was restarted' };
-    } finally {
-      active = undefined;
-    }
-  };
-
-  const ready = (): Server => {
-    const server = supervisor.server();
-    if (server === undefined) throw new UnavailableError('runtime_not_ready', 'the harness is not ready');
-    return server;
-  };
-
-  return {
-    health,
-    submit,
-    stop: (deadlineMs) => supervisor.stop(deadlineMs),
-    optional: {
-      children: async () => {
-        const { client, sessionId } = ready();
-        return (await client.children(sessionId)).map((child) => ({ threadId: child.id, title: child.title }));
-      },
-      todo: async () => {
-        const { client, sessionId } = ready();
-        return client.todo(sessionId);
-      },
-      compact: async (signal) => {
-        const { client, sessionId } = ready();
-        const model = session.model?.name;
-        if (model === undefined) throw new UnavailableError('harness_failed', 'no model is set for this session');
-        await client.compact(sessionId, model, signal);
-      },
     },
-  };
+    switchTo,
+    emit: host.emit,
+    program,
+    workspace: host.paths.workspace,
+  });
+
+  return { health, submit, stop: (deadlineMs) => supervisor.stop(deadlineMs), optional };
 };
 
 /** The standard harness. */

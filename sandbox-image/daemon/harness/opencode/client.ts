@@ -13,6 +13,18 @@ export type OpencodePrompt = Readonly<{
   texts: readonly string[];
 }>;
 
+/** A slash command in OpenCode's form. */
+export type OpencodeCommand = Readonly<{
+  messageId: string;
+  name: string;
+  text: string;
+  agent: string | undefined;
+  model: string;
+}>;
+
+/** A shell command that runs as a turn. */
+export type OpencodeShell = Readonly<{ messageId: string; command: string; agent: string; model: string }>;
+
 /** An agent as the server lists it. */
 export type ListedAgent = Readonly<{ name: string; mode: string; hidden: boolean }>;
 
@@ -30,7 +42,19 @@ export type OpencodeClient = Readonly<{
   shell: (id: string, command: string, agent: string | undefined, timeoutMs: number) => Promise<string>;
   prompt: (id: string, prompt: OpencodePrompt) => Promise<void>;
   abort: (id: string) => Promise<void>;
+  /** Each resolves when its turn is over, however long that takes; `signal` gives up the answer, not the turn. */
+  runCommand: (id: string, command: OpencodeCommand, signal: AbortSignal) => Promise<void>;
+  runShell: (id: string, shell: OpencodeShell, signal: AbortSignal) => Promise<void>;
   compact: (id: string, model: string, signal: AbortSignal) => Promise<void>;
+  commands: () => Promise<readonly Readonly<{ name: string; description: string; source: string }>[]>;
+  mcp: () => Promise<readonly Readonly<{ name: string; status: string; error: string }>[]>;
+  /** The effective configuration, with secrets in it. */
+  config: () => Promise<Json>;
+  hasMessage: (id: string, messageId: string) => Promise<boolean>;
+  revert: (id: string, messageId: string) => Promise<void>;
+  unrevert: (id: string) => Promise<void>;
+  /** Id of the new session: a copy of what is before the message, or of everything. */
+  fork: (id: string, messageId: string | undefined) => Promise<string>;
   /** Sessions that are not idle. */
   busySessions: (timeoutMs: number) => Promise<ReadonlySet<string>>;
   messages: (id: string, limit: number) => Promise<readonly StoredMessage[]>;
@@ -45,10 +69,13 @@ export type OpencodeClient = Readonly<{
   events: (signal: AbortSignal) => Promise<AsyncGenerator<Frame>>;
 }>;
 
+type Json = Readonly<Record<string, unknown>>;
+
 const CALL_TIMEOUT_MS = 15_000;
 const SLOW_CALL_TIMEOUT_MS = 30_000;
 
-type Json = Readonly<Record<string, unknown>>;
+/** A turn may last for hours; its end is told by events. Units: milliseconds. */
+const TURN_TIMEOUT_MS = 86_400_000;
 
 const listOf = (value: unknown): readonly Json[] =>
   Array.isArray(value) ? value.filter((item): item is Json => typeof item === 'object' && item !== null) : [];
@@ -155,9 +182,54 @@ export const createOpencodeClient = (origin: string, password: string): Opencode
     abort: async (id) => {
       await call('POST', `/session/${id}/abort`, { timeoutMs: 5_000 });
     },
+    runCommand: async (id, command, signal) => {
+      const body = {
+        messageID: command.messageId,
+        command: command.name,
+        arguments: command.text,
+        ...(command.agent === undefined ? {} : { agent: command.agent }),
+        model: `${PROVIDER_ID}/${command.model}`,
+      };
+      await call('POST', `/session/${id}/command`, { body, signal, timeoutMs: TURN_TIMEOUT_MS });
+    },
+    runShell: async (id, shell, signal) => {
+      const { messageId: messageID, command, agent } = shell;
+      const body = { messageID, command, agent, model: { providerID: PROVIDER_ID, modelID: shell.model } };
+      await call('POST', `/session/${id}/shell`, { body, signal, timeoutMs: TURN_TIMEOUT_MS });
+    },
     compact: async (id, model, signal) => {
       const body = { providerID: PROVIDER_ID, modelID: model };
-      await call('POST', `/session/${id}/summarize`, { body, signal, timeoutMs: 600_000 });
+      await call('POST', `/session/${id}/summarize`, { body, signal, timeoutMs: TURN_TIMEOUT_MS });
+    },
+    commands: async () =>
+      listOf(await call('GET', '/command')).map((each) => ({
+        name: textOf(each['name']),
+        description: textOf(each['description']),
+        source: textOf(each['source']),
+      })),
+    mcp: async () =>
+      Object.entries((await call('GET', '/mcp')) as Readonly<Record<string, Json>>).map(([name, server]) => ({
+        name,
+        status: textOf(server['status']),
+        error: textOf(server['error']),
+      })),
+    config: async () => (await call('GET', '/config')) as Json,
+    hasMessage: async (id, messageId) => {
+      const response = await send('GET', `/session/${id}/message/${encodeURIComponent(messageId)}`);
+      await response.body?.cancel();
+      return response.ok;
+    },
+    revert: async (id, messageId) => {
+      const body = { messageID: messageId };
+      await call('POST', `/session/${id}/revert`, { body, timeoutMs: SLOW_CALL_TIMEOUT_MS });
+    },
+    unrevert: async (id) => {
+      await call('POST', `/session/${id}/unrevert`, { timeoutMs: SLOW_CALL_TIMEOUT_MS });
+    },
+    fork: async (id, messageId) => {
+      const body = messageId === undefined ? {} : { messageID: messageId };
+      const made = (await call('POST', `/session/${id}/fork`, { body, timeoutMs: SLOW_CALL_TIMEOUT_MS })) as Json;
+      return textOf(made['id']);
     },
     busySessions: async (timeoutMs) => {
       const statuses = (await call('GET', '/session/status', { timeoutMs })) as Readonly<Record<string, Json>>;

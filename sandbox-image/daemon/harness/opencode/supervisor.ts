@@ -16,7 +16,8 @@ export type Server = Readonly<{
   version: string;
   /** Agents that a prompt may name. */
   primaryAgents: ReadonlySet<string>;
-  sessionId: string;
+  /** Id of the session's conversation; a fork changes it. */
+  sessionId: () => string;
   lost: AbortSignal;
 }>;
 
@@ -36,7 +37,7 @@ export type SupervisorPorts = Readonly<{
   /** The agent of the warm-up command; undefined for the server's own default. */
   agent: string | undefined;
   /** Makes or resumes the session and whatever belongs to it. */
-  openSession: (client: OpencodeClient, lost: AbortSignal) => Promise<string>;
+  openSession: (client: OpencodeClient, lost: AbortSignal) => Promise<() => string>;
   endLeftovers: () => Promise<void>;
   onChange: () => void;
   clock: Clock;

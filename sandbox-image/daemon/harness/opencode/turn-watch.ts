@@ -1,10 +1,16 @@
 // Follows one prompt through the effects of its session until it is over. Pure: a state in, a state out.
 // States: sent -> accepted (our message is in the session) -> running (busy) -> over (idle). An idle before "running"
-// belongs to something older; after "over" only the late end of an own answer still counts.
-// Must not know HTTP. Source: harness-runtimes §2.4.
+// belongs to something older; after "over" only the late end of an own answer still counts. Prompts that joined on the
+// way must be in the session too before an idle counts. Must not know HTTP. Source: harness-runtimes §2.4, A146.
 import type { TurnEnd } from '../contract/adapter.ts';
 import type { Effect } from './map-events.ts';
 import type { TurnError } from './turn-error.ts';
+
+/**
+ * How a turn shows that it is ours. `prompt`: by a message of our id, then busy. `shell`: by a message of our id alone,
+ * since busy comes before it. `compact`: by the first message of a user after our id, then busy.
+ */
+export type TurnStart = 'prompt' | 'shell' | 'compact';
 
 /**
  * Where one prompt is. `error`: the last one that nothing followed, since a retry or a compaction may mend it.
@@ -12,15 +18,20 @@ import type { TurnError } from './turn-error.ts';
  */
 export type TurnWatch = Readonly<{
   messageId: string;
+  starts: TurnStart;
+  /** Prompts that were sent to join this turn and that the session does not show yet. */
+  joining: ReadonlySet<string>;
   phase: 'sent' | 'accepted' | 'running' | 'over';
   error: TurnError | undefined;
   settled: boolean;
   assistantIds: ReadonlySet<string>;
 }>;
 
-/** A prompt that was just sent. */
-export const watchTurn = (messageId: string): TurnWatch => ({
+/** A prompt that was just sent; `messageId` sorts after everything that the session holds. */
+export const watchTurn = (messageId: string, starts: TurnStart = 'prompt'): TurnWatch => ({
   messageId,
+  starts,
+  joining: new Set(),
   phase: 'sent',
   error: undefined,
   settled: true,
@@ -34,6 +45,30 @@ const onAnswer = (watch: TurnWatch, id: string, error: TurnError | undefined): T
   return { ...watch, assistantIds: new Set(watch.assistantIds).add(id), error, settled: true };
 };
 
+const onQuestion = (watch: TurnWatch, id: string): TurnWatch => {
+  if (watch.joining.has(id)) {
+    const joining = new Set(watch.joining);
+    joining.delete(id);
+    return { ...watch, joining };
+  }
+  const isOurs = watch.starts === 'compact' ? id > watch.messageId : id === watch.messageId;
+  if (!isOurs || watch.phase !== 'sent') return watch;
+  return { ...watch, phase: watch.starts === 'shell' ? 'running' : 'accepted' };
+};
+
+/** The watch of a turn that one more prompt is about to join. */
+export const watchJoin = (watch: TurnWatch, messageId: string): TurnWatch => ({
+  ...watch,
+  joining: new Set(watch.joining).add(messageId),
+});
+
+/** The watch of a turn that a prompt did not join after all. */
+export const watchLeave = (watch: TurnWatch, messageId: string): TurnWatch => {
+  const joining = new Set(watch.joining);
+  joining.delete(messageId);
+  return { ...watch, joining };
+};
+
 /** The watch after one effect. */
 export const watchEffect = (watch: TurnWatch, effect: Effect): TurnWatch => {
   if (effect.kind === 'message' && effect.role === 'assistant') {
@@ -43,13 +78,13 @@ export const watchEffect = (watch: TurnWatch, effect: Effect): TurnWatch => {
   if (watch.phase === 'over') return watch;
   switch (effect.kind) {
     case 'message':
-      return effect.id === watch.messageId && watch.phase === 'sent' ? { ...watch, phase: 'accepted' } : watch;
+      return onQuestion(watch, effect.id);
     case 'busy':
       return watch.phase === 'accepted' ? { ...watch, phase: 'running' } : watch;
     case 'error':
       return { ...watch, error: effect.error, settled: false };
     case 'idle':
-      return watch.phase === 'running' ? { ...watch, phase: 'over' } : watch;
+      return watch.phase === 'running' && watch.joining.size === 0 ? { ...watch, phase: 'over' } : watch;
     default:
       return watch;
   }

@@ -9,6 +9,7 @@ import type { Harness, TurnEnd } from '#daemon/harness/contract/adapter.ts';
 import { type HarnessEvent, ROOT_THREAD } from '#daemon/harness/contract/events.ts';
 import type { TurnErrorCode, TurnOutcome, TypedEvent } from '#schema/events/envelope.ts';
 import type { Turn } from '#schema/wire/turns.ts';
+import { runTurn } from './run-turn.ts';
 import {
   closeOpenCalls,
   EMPTY_RECORD,
@@ -114,7 +115,7 @@ export const createTurns = (ports: TurnsPorts): Turns => {
 
   const submit = async (current: Running): Promise<TurnEnd> => {
     try {
-      return await ports.harness.submit(current.turn, current.controller.signal);
+      return await runTurn(ports.harness, current.turn, current.controller.signal);
     } catch (error) {
       log.error('the harness adapter broke', { turnId: current.turn.turnId, err: error });
       return { kind: 'failed', code: 'unknown', message: 'the harness adapter failed' };
