@@ -7,6 +7,14 @@ import { InvalidError } from '#base/errors.ts';
 import { LOG_LEVELS } from '#base/log.ts';
 import { FEATURE_FLAGS, type FeatureFlag } from '#schema/resources/project.ts';
 import { DEFAULT_PLATFORM_FLAGS, type PlatformFlags } from '#schema/rules/effective-flags.ts';
+import {
+  BUDGET_KNOBS,
+  ENVIRONMENT_PREFIXES,
+  type Knob,
+  type KnobVariable,
+  PROCESS_LIMITS,
+} from '#schema/settings/budgets.ts';
+import { readSettingsEnvironment, type SettingsEnvironment } from './app/settings-environment.ts';
 import { parseSealKeys, type SealKey } from './store/seal.ts';
 
 const port = (fallback: number, what: string) =>
@@ -62,6 +70,27 @@ const features = z
     }
   })
   .describe('Installation defaults of feature flags, as JSON: {"<flag>":{"default":true,"available":true}}.');
+
+const inUnit = ({ unit, default: fallback }: Knob): string =>
+  unit === 'milliseconds' ? `${fallback / 60_000}m` : `${fallback} ${unit}`;
+
+/**
+ * Budgets and limits, as text: a value that cannot be used counts as absent and is reported, never fatal.
+ * Source: 40-settings B12, B43, B46.
+ */
+const knobVariables = Object.fromEntries(
+  [...Object.values(BUDGET_KNOBS), ...Object.values(PROCESS_LIMITS)].flatMap((knob: Knob) =>
+    ENVIRONMENT_PREFIXES.map((prefix, at) => [
+      prefix + knob.variable,
+      z
+        .string()
+        .optional()
+        .describe(
+          at === 0 ? `${knob.meaning}; ${inUnit(knob)} when absent.` : `Another name of BEEUNI_${knob.variable}.`,
+        ),
+    ]),
+  ),
+) as Record<KnobVariable, z.ZodOptional<z.ZodString>>;
 
 /** Every name that the control plane's process knows. */
 export const CONTROL_PLANE_ENVIRONMENT = z.object({
@@ -123,7 +152,13 @@ export const CONTROL_PLANE_ENVIRONMENT = z.object({
     .max(256)
     .optional()
     .describe('Model of sessions for which no other layer names one, as provider/model.'),
-  BEEUNI_MAX_MODEL_REQUEST_BYTES: whole(33_554_432, 65_536, 268_435_456, 'Largest model request of a session.'),
+  BEEUNI_EMBEDDING_MODEL: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9_-]*\/.+$/, 'must be provider/model')
+    .max(256)
+    .optional()
+    .describe('Model that turns text into vectors, as provider/model.'),
+  ...knobVariables,
   BEEUNI_FEATURES: features,
   BEEUNI_STATUS_SUMMARIES: flag(true, 'Whether the head of the last answer is shown in status.lastTurn.summary.'),
   BEEUNI_RATE_LIMIT_PER_SECOND: whole(50, 1, 100_000, 'Calls per second of one subject on the public API.'),
@@ -152,6 +187,8 @@ export type ControlPlaneConfig = Readonly<{
   flags: PlatformFlags;
   operator: Readonly<{ namespace: string; serviceAccount: string }>;
   envModel: Readonly<{ baseUrl: string; id: string; apiKey: string | undefined }> | undefined;
+  /** Budgets and limits of the environment, and what of it could not be used. */
+  settingsEnvironment: SettingsEnvironment;
 }>;
 
 const readSecretFile = (name: string, file: string, problems: string[]): string | undefined => {
@@ -253,5 +290,6 @@ export const readConfig = (environment: Environment = process.env): ControlPlane
       serviceAccount: settings.BEEUNI_OPERATOR_SERVICE_ACCOUNT,
     },
     envModel,
+    settingsEnvironment: readSettingsEnvironment(settings),
   };
 };

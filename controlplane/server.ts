@@ -9,6 +9,7 @@ import * as projectRoutes from '#schema/rest/projects.ts';
 import * as promptRoutes from '#schema/rest/prompts.ts';
 import * as sessionRoutes from '#schema/rest/sessions.ts';
 import * as workspaceRoutes from '#schema/rest/workspace.ts';
+import * as settingsRoutes from '#schema/rest/workspace-settings.ts';
 import { claimRoute } from '#schema/wire/claim.ts';
 import { healthReportRoute } from '#schema/wire/health.ts';
 import * as syncRoutes from '#schema/wire/sync.ts';
@@ -21,6 +22,7 @@ import type { ProjectHandlers } from './http/projects.ts';
 import type { PromptHandlers } from './http/prompts.ts';
 import type { ProviderHandlers } from './http/providers.ts';
 import type { SessionHandlers } from './http/sessions.ts';
+import type { SettingsHandlers } from './http/settings.ts';
 import { mountApiDocument, mountSystem, type SystemPorts } from './http/system.ts';
 
 /** Handlers of the sandbox listener, by operationId; gateway and git are mounted by themselves. */
@@ -49,6 +51,7 @@ export type PublicHandlers = ProjectHandlers &
   PromptHandlers &
   ProviderHandlers &
   ModelHandlers &
+  SettingsHandlers &
   Readonly<{
     streamEvents: SseHandler<typeof promptRoutes.streamEventsRoute>;
     getEvent: Handler<typeof promptRoutes.getEventRoute>;
@@ -107,6 +110,9 @@ const mountPublic = (server: HttpServer, handlers: PublicHandlers, guard: Guard)
 
 const mountSandbox = (server: HttpServer, handlers: SandboxHandlers, guard: Guard): void => {
   mount(server, claimRoute, handlers.claim, guard);
+  mount(server, settingsRoutes.getSupervisorRoute, handlers.getSupervisor, guard);
+  mount(server, settingsRoutes.putSupervisorRoute, handlers.putSupervisor, guard);
+  mount(server, settingsRoutes.getEffectiveSettingsRoute, handlers.getEffectiveSettings, guard);
   mount(server, healthReportRoute, handlers.reportHealth, guard);
   mount(server, nextTurnRoute, handlers.takeNextTurn, guard);
   mount(server, appendEventsRoute, handlers.appendEvents, guard);

@@ -44,6 +44,8 @@ export type Route<S extends Schemas = Schemas> = Readonly<
     auth: RouteAuth;
     bodyLimitBytes?: number;
     stream?: 'sse' | 'ndjson';
+    /** Field of the answer's body whose value, in quotes, is its ETag. */
+    etag?: string;
   } & S
 >;
 

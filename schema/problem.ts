@@ -37,6 +37,8 @@ export const PROBLEMS = {
   unknown_agent: problem('invalid', 400, 'the manifest declares no enabled agent of this name'),
   invalid_base_url: problem('invalid', 400, 'the base URL of a provider may not be used'),
   invalid_provider: problem('invalid', 400, 'the provider definition does not hold together'),
+  invalid_setting: problem('invalid', 400, 'a setting has a value beyond its bounds, or one that another forbids'),
+  unknown_setting: problem('invalid', 400, 'there is no setting of this name'),
   prompt_too_large: problem('invalid', 413, 'the prompt is above its limit'),
   request_too_large: problem('invalid', 413, 'the model request is above the request ceiling'),
   manifest_invalid: problem('invalid', 422, 'the manifest has errors'),

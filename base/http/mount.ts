@@ -207,6 +207,9 @@ const checkedBody = (route: Route, answer: AnyAnswer): unknown => {
   return result.data;
 };
 
+/** A value as an ETag: the strong validator of an answer. */
+export const etagOf = (value: unknown): string => `"${String(value)}"`;
+
 /** Serves a route. Throws TypeError when the route belongs to another listener or is a stream. */
 export const mount = <R extends Route, C>(
   server: HttpServer,
@@ -223,6 +226,7 @@ export const mount = <R extends Route, C>(
     const body = checkedBody(route, answer);
     reply.code(answer.status);
     if (answer.status === 204) return reply.send();
+    if (route.etag !== undefined) reply.header('etag', etagOf((body as Record<string, unknown>)[route.etag]));
     return reply.type('application/json; charset=utf-8').send(JSON.stringify(body));
   });
 };

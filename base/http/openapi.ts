@@ -30,6 +30,12 @@ const parameters = (place: 'path' | 'query', schema: z.ZodObject | undefined): r
     };
   });
 
+/** A change of what has an ETag may name the one that it is based on. */
+const preconditions = (route: Route): readonly Json[] =>
+  route.etag === undefined || route.method === 'GET'
+    ? []
+    : [{ name: 'If-Match', in: 'header', required: false, schema: { type: 'string' } }];
+
 const MEDIA = { sse: 'text/event-stream', ndjson: 'application/x-ndjson' } as const;
 
 const STATUS_WORDS: Readonly<Record<string, string>> = {
@@ -44,7 +50,8 @@ const responses = (route: Route): Json => {
     const description = STATUS_WORDS[status] ?? 'Answer';
     if (status === '204') return [status, { description }];
     const media = route.stream === undefined ? 'application/json' : MEDIA[route.stream];
-    return [status, { description, content: { [media]: { schema: jsonSchema(schema, 'output') } } }];
+    const headers = route.etag === undefined ? {} : { headers: { ETag: { schema: { type: 'string' } } } };
+    return [status, { description, ...headers, content: { [media]: { schema: jsonSchema(schema, 'output') } } }];
   });
   return { ...Object.fromEntries(declared), default: { $ref: '#/components/responses/Error' } };
 };
@@ -76,7 +83,7 @@ const operation = (route: Route): Json => ({
   summary: route.summary,
   description: describeAuth(route.auth),
   ...(route.auth.kind === 'anyone' ? { security: [] } : {}),
-  parameters: [...parameters('path', route.params), ...parameters('query', route.query)],
+  parameters: [...parameters('path', route.params), ...parameters('query', route.query), ...preconditions(route)],
   ...(route.body === undefined
     ? {}
     : {

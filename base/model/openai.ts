@@ -32,9 +32,7 @@ const describe = (error: unknown): UnavailableError => {
   if (error instanceof APIError && error.status !== undefined) {
     return new UnavailableError('provider_failed', `the provider answered HTTP ${error.status}`, { cause: error });
   }
-  return new UnavailableError('provider_failed', 'the answer of the provider is not a list of models', {
-    cause: error,
-  });
+  return new UnavailableError('provider_failed', 'the answer of the provider cannot be read', { cause: error });
 };
 
 const rootOf = (error: Error): Error => {
@@ -43,9 +41,8 @@ const rootOf = (error: Error): Error => {
   return at;
 };
 
-/** The names of a provider's models, 2,000 at most. Errors: UnavailableError, worded for an administrator, without the key. */
-export const listModels = async (endpoint: OpenAiEndpoint, signal: AbortSignal): Promise<readonly string[]> => {
-  const client = new OpenAI({
+const clientOf = (endpoint: OpenAiEndpoint): OpenAI =>
+  new OpenAI({
     baseURL: endpoint.baseUrl,
     // The client refuses to exist without a key; an endpoint without one ignores the header.
     apiKey: endpoint.apiKey ?? 'none',
@@ -57,6 +54,10 @@ export const listModels = async (endpoint: OpenAiEndpoint, signal: AbortSignal):
     fetch: endpoint.fetch,
     logLevel: 'off',
   });
+
+/** The names of a provider's models, 2,000 at most. Errors: UnavailableError, worded for an administrator, without the key. */
+export const listModels = async (endpoint: OpenAiEndpoint, signal: AbortSignal): Promise<readonly string[]> => {
+  const client = clientOf(endpoint);
   const names: string[] = [];
   try {
     for await (const model of client.models.list({ signal })) {
@@ -67,4 +68,65 @@ export const listModels = async (endpoint: OpenAiEndpoint, signal: AbortSignal):
     throw describe(error);
   }
   return names;
+};
+
+/** One short question without tools. */
+export type TextRequest = Readonly<{ model: string; system: string; user: string; maxOutputTokens: number }>;
+/** Its answer. Units: tokens; null where the provider did not say. */
+export type TextAnswer = Readonly<{
+  text: string;
+  servedModel: string | null;
+  promptTokens: number | null;
+  completionTokens: number | null;
+}>;
+
+/** The answer to one question. Errors: UnavailableError, without the key; one with `provider_failed` for an answer without text. */
+export const completeText = async (
+  endpoint: OpenAiEndpoint,
+  request: TextRequest,
+  signal: AbortSignal,
+): Promise<TextAnswer> => {
+  try {
+    const answer = await clientOf(endpoint).chat.completions.create(
+      {
+        model: request.model,
+        max_tokens: request.maxOutputTokens,
+        messages: [
+          { role: 'system', content: request.system },
+          { role: 'user', content: request.user },
+        ],
+      },
+      { signal },
+    );
+    // What came is not what the client's types promise: the other end may be anything.
+    const text: unknown = answer.choices?.[0]?.message?.content;
+    if (typeof text !== 'string') throw new TypeError('the answer has no text');
+    return {
+      text,
+      servedModel: typeof answer.model === 'string' ? answer.model.slice(0, 256) : null,
+      promptTokens: answer.usage?.prompt_tokens ?? null,
+      completionTokens: answer.usage?.completion_tokens ?? null,
+    };
+  } catch (error) {
+    throw describe(error);
+  }
+};
+
+/** Numbers in the vector that a model makes of a text. Errors: as completeText. */
+export const embeddingSize = async (
+  endpoint: OpenAiEndpoint,
+  request: Readonly<{ model: string; text: string }>,
+  signal: AbortSignal,
+): Promise<number> => {
+  try {
+    const answer = await clientOf(endpoint).embeddings.create(
+      { model: request.model, input: request.text, encoding_format: 'float' },
+      { signal },
+    );
+    const vector: unknown = answer.data?.[0]?.embedding;
+    if (!Array.isArray(vector) || vector.length === 0) throw new TypeError('the answer has no vector');
+    return vector.length;
+  } catch (error) {
+    throw describe(error);
+  }
 };

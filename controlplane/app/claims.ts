@@ -124,6 +124,7 @@ export const makeClaim = (ports: ClaimsPorts): Claim => {
       model: settings.model,
       models: [...settings.models],
       maxModelRequestBytes: settings.maxModelRequestBytes,
+      roles: [...(settings.roles ?? [])],
       env: { ...settings.env },
       envRevision: settings.envRevision,
       unattended: isUnattended(session),

@@ -3,7 +3,7 @@
 import type { TurnErrorCode, TurnOutcome } from '#schema/events/envelope.ts';
 import type { Project } from '#schema/resources/project.ts';
 import type { Session } from '#schema/resources/session.ts';
-import type { ClaimedModel, ClaimedProjectTool, CompiledAgent, ConfigDirs } from '#schema/wire/claim.ts';
+import type { ClaimedModel, ClaimedProjectTool, ClaimedRole, CompiledAgent, ConfigDirs } from '#schema/wire/claim.ts';
 
 /** The Session whose `status.pod.uid` is this pod, from the cache. */
 export type FindSessionByPodUid = (podUid: string) => Session | undefined;
@@ -30,6 +30,7 @@ export type ClaimSettings = Readonly<{
   env: Readonly<Record<string, string>>;
   envRevision: number;
   maxModelRequestBytes: number;
+  roles?: readonly ClaimedRole[] | undefined;
 }>;
 
 /** Settings of a claim, or why it has to wait. Errors: UnavailableError. */

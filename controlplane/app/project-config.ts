@@ -5,12 +5,15 @@ import type { Project } from '#schema/resources/project.ts';
 import type { Session } from '#schema/resources/session.ts';
 import { isModelAllowed, isUsableModel, usableModelNames } from '#schema/rules/check-model.ts';
 import { effectiveAgent, effectiveModel } from '#schema/rules/effective-model.ts';
+import { MODEL_ROLES } from '#schema/settings/roles.ts';
 import type { ClaimedModel } from '#schema/wire/claim.ts';
 import { grantedSecrets } from './granted-secrets.ts';
 import type { ClaimConfig } from './ports.ts';
 import { platformModel } from './project-models.ts';
 import type { ProjectConfig, ProjectStore, ReadSecret, Repositories } from './project-ports.ts';
 import type { ReadRegistry, Registry } from './provider-ports.ts';
+import { resolveRoles } from './role-models.ts';
+import type { SettingsApp } from './settings.ts';
 
 /** What claims are made from. */
 export type ProjectConfigPorts = Readonly<{
@@ -20,7 +23,7 @@ export type ProjectConfigPorts = Readonly<{
   branchCommit: Repositories['branchCommit'];
   defaultModel: string | undefined;
   author: Readonly<{ name: string; email: string }>;
-  maxModelRequestBytes: number;
+  settings: Pick<SettingsApp, 'current'>;
 }>;
 
 /** Granted environment of a session with the revision that it belongs to. */
@@ -126,7 +129,12 @@ export const makeProjectConfig = (ports: ProjectConfigPorts): ProjectConfigApp =
       );
       const chosen = decided !== undefined && isUsable(decided.value) ? decided.value : undefined;
       const usable = usableModelNames(registry.providers).filter((name) => isModelAllowed(name, allowed));
-      const names = [...new Set([...(chosen === undefined ? [] : [chosen]), ...usable])].slice(0, MAX_MODELS);
+      const { roles: slots, budgets } = await ports.settings.current();
+      const candidates = { slots, run: chosen ?? null, environment: ports.defaultModel ?? null };
+      const choices = resolveRoles(candidates, { providers: registry.providers, allowed });
+      const roles = MODEL_ROLES.map((role) => ({ role, model: choices[role].model, reason: choices[role].reason }));
+      const first = [chosen, ...roles.map(({ model }) => model)].filter((name) => typeof name === 'string');
+      const names = [...new Set([...first, ...usable])].slice(0, MAX_MODELS);
       return {
         baseBranch: base,
         baseCommit,
@@ -140,7 +148,8 @@ export const makeProjectConfig = (ports: ProjectConfigPorts): ProjectConfigApp =
         author: ports.author,
         env: await envOf(session, project, config),
         envRevision: stored.secretsRevision,
-        maxModelRequestBytes: ports.maxModelRequestBytes,
+        maxModelRequestBytes: budgets.max_model_request_bytes,
+        roles,
       };
     },
   };

@@ -171,6 +171,8 @@ export const ROWS = {
     status: whole.nullable(),
     code: text.nullable(),
     ended_at: time.nullable(),
+    before: json.nullable(),
+    after: json.nullable(),
   }),
   idempotency_keys: z.object({
     subject: text,
@@ -180,6 +182,8 @@ export const ROWS = {
     status: whole.nullable(),
     body: json.nullable(),
   }),
+  workspace_settings: z.object({ key: text, value: json, updated_at: time }),
+  workspace_settings_revision: z.object({ single: flag, revision: whole }),
   schema_migrations: z.object({
     version: whole,
     name: text,

@@ -56,6 +56,10 @@ create table audit (
   status integer,
   code text,
   ended_at timestamp with time zone,
+  before jsonb,
+  after jsonb,
+  before_digest text,
+  after_digest text,
   constraint audit_pkey PRIMARY KEY (id)
 );
 
@@ -281,6 +285,20 @@ create table usage (
   request_bytes bigint not null,
   response_bytes bigint not null,
   constraint usage_pkey PRIMARY KEY (id)
+);
+
+create table workspace_settings (
+  key text not null,
+  value jsonb not null,
+  updated_at timestamp with time zone not null default now(),
+  constraint workspace_settings_pkey PRIMARY KEY (key)
+);
+
+create table workspace_settings_revision (
+  single boolean not null default true,
+  revision bigint not null,
+  constraint workspace_settings_revision_single_check CHECK (single),
+  constraint workspace_settings_revision_pkey PRIMARY KEY (single)
 );
 
 CREATE INDEX audit_by_age ON public.audit USING btree (at);

@@ -124,6 +124,7 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
       streamEvents,
       getEvent: makeGetEvent({ fetchSession, readEvent: sessions.readEvent }),
     },
+      ...projects.settings.handlers,
     sandbox: sessions.sandbox,
     internal: { ...sessions.internal, ...projects.internal },
     gateway: projects.gateway,

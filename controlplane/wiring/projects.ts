@@ -9,6 +9,7 @@ import type { KubeClient } from '#kube/client.ts';
 import { defaultBranchName } from '#kube/names.ts';
 import type { ModelVerdict } from '#schema/rest/workspace.ts';
 import { effectiveFlags } from '#schema/rules/effective-flags.ts';
+import { BUDGET_KNOBS } from '#schema/settings/budgets.ts';
 import type { ProviderInput } from '#schema/settings/providers.ts';
 import { makeModelsApp } from '../app/models.ts';
 import type { ClaimConfig } from '../app/ports.ts';
@@ -47,6 +48,7 @@ import { makeProviderStore } from '../store/provider-store.ts';
 import { listRunningOfProject } from '../store/sessions.ts';
 import { insertUsage } from '../store/usage.ts';
 import { type Background, type Basics, makeRounds } from './basics.ts';
+import { type SettingsSide, wireSettings } from './settings.ts';
 
 /** Calls at once to one provider, per replica. */
 const MAX_PROVIDER_CONNECTIONS = 256;
@@ -70,6 +72,7 @@ export type ProjectsSide = Readonly<{
   sync: ProjectSync;
   /** The verdict on a model name. Errors: UnavailableError `registry_unavailable`. */
   judgeModel: (name: string) => Promise<ModelVerdict | undefined>;
+  settings: SettingsSide;
   handlers: ProviderHandlers & ModelHandlers;
   internal: ProjectSyncHandlers;
   gateway: GatewayHandlers;
@@ -138,6 +141,8 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
   const defaultModel =
     settings.BEEUNI_DEFAULT_MODEL ?? (config.envModel && `${ENV_PROVIDER}/${config.envModel.id}`) ?? undefined;
 
+  const workspace = wireSettings({ ...wiring, registry, readKeys, upstreams, environmentModel: defaultModel });
+
   const git = makeGit({ home: folders.home, path: settings.PATH, caFile: settings.GIT_SSL_CAINFO }, clock);
   const mirrors = makeMirrors({
     git,
@@ -184,7 +189,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     branchCommit,
     defaultModel,
     author: { name: settings.BEEUNI_GIT_AUTHOR_NAME, email: settings.BEEUNI_GIT_AUTHOR_EMAIL },
-    maxModelRequestBytes: settings.BEEUNI_MAX_MODEL_REQUEST_BYTES,
+    settings: workspace.app,
   });
 
   const pushSecrets = async (projectUid: string): Promise<void> => {
@@ -226,7 +231,10 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     readKeys,
     resolveHost: async (host) => (await systemLookup(host).catch(() => [])).map(({ address }) => address),
     listModels: makeListProviderModels(upstreams),
-    findReferences: sync.findReferences,
+    findReferences: async (id, models) => [
+      ...(await workspace.app.findReferences(id, models)),
+      ...(await sync.findReferences(id, models)),
+    ],
     onChange: async () => checkModels(),
     onSync: (result) => wiring.instruments.registrySyncTotal.inc({ result }),
     allowedAddresses: settings.BEEUNI_PROVIDER_ALLOWED_PRIVATE_HOSTS,
@@ -279,7 +287,8 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     clock,
     newId,
     log,
-    maxRequestBytes: settings.BEEUNI_MAX_MODEL_REQUEST_BYTES,
+    // The relay enforces the ceiling of the run; nothing above the bound of that knob may be set.
+    maxRequestBytes: BUDGET_KNOBS.max_model_request_bytes.most,
     onOutcome: (outcome: string, firstByteMs: number | null) => {
       wiring.instruments.llmCallsTotal.inc({ outcome });
       if (firstByteMs !== null) wiring.instruments.llmTimeToFirstByteSeconds.observe({}, firstByteMs / 1_000);
@@ -290,6 +299,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
   return {
     claimConfig: projectConfig.claimConfig,
     sync,
+    settings: workspace,
     judgeModel: async (name) => (await models.validate([name])).verdicts[0],
     handlers: { ...makeProviderHandlers(providers), ...makeModelHandlers(models) },
     internal: makeProjectSyncHandlers(sync),

@@ -4,11 +4,12 @@ import * as projects from './projects.ts';
 import * as prompts from './prompts.ts';
 import * as sessions from './sessions.ts';
 import * as workspace from './workspace.ts';
+import * as settings from './workspace-settings.ts';
 
 const isRoute = (value: unknown): value is Route =>
   typeof value === 'object' && value !== null && 'operationId' in value && 'listener' in value;
 
 /** All public routes, ordered by path and method. */
-export const PUBLIC_ROUTES: readonly Route[] = [projects, prompts, sessions, workspace]
+export const PUBLIC_ROUTES: readonly Route[] = [projects, prompts, sessions, workspace, settings]
   .flatMap((file) => Object.values(file).filter(isRoute))
   .sort((a, b) => (a.path + a.method < b.path + b.method ? -1 : 1));

@@ -2,6 +2,7 @@
 // Must not know who serves or calls it.
 import { z } from 'zod';
 import { defineRoute } from '../define-route.ts';
+import { MODEL_ROLES } from '../settings/roles.ts';
 
 /** One model as a harness needs to know it. Sizes in tokens. */
 export const claimedModel = z.object({
@@ -41,6 +42,13 @@ export const projectTool = z.object({ name: z.string().max(64), path: z.string()
 /** Folder of each harness that the manifest names; null is the default place. Source: A69, A70. */
 export const configDirs = z.object({ opencode: z.string().max(255).nullable(), pi: z.string().max(255).nullable() });
 
+/** The model that does a role's job; null when it is off. Source: 40-settings B2, B4. */
+export const claimedRole = z.object({
+  role: z.enum(MODEL_ROLES),
+  model: z.string().max(256).nullable(),
+  reason: z.string().max(1024),
+});
+
 /** Body of the claim. The pod's own name and uid come from its token, never from here. */
 export const claimRequest = z.object({
   daemonVersion: z.string().max(64),
@@ -65,12 +73,17 @@ export const claimAnswer = z.object({
   agent: z.string().nullable(),
   agents: z.array(compiledAgent).max(64),
   beeuniTools: z.array(z.string().max(64)).max(64).optional().describe('tools of Beeuni that are loaded; absent: all'),
-  projectTools: z.array(projectTool).max(64).default([]).describe('tools of the project, as modules of the base commit'),
+  projectTools: z
+    .array(projectTool)
+    .max(64)
+    .default([])
+    .describe('tools of the project, as modules of the base commit'),
   configDirs: configDirs.default({ opencode: null, pi: null }),
   model: claimedModel.nullable().describe('null: no model could be resolved; turns fail with unknown_model'),
   models: z.array(claimedModel).max(64),
   gatewayPath: z.string().describe('path prefix of the model gateway on the sandbox listener'),
   maxModelRequestBytes: z.int().min(0),
+  roles: z.array(claimedRole).max(16).default([]).describe('the model of each role for this session'),
   env: z.record(z.string(), z.string()).describe('granted project secrets'),
   envRevision: z.int().min(0),
   headSeq: z.int().min(0),
@@ -107,5 +120,7 @@ export type CompiledAgent = z.output<typeof compiledAgent>;
 export type ClaimedProjectTool = z.output<typeof projectTool>;
 /** See configDirs. */
 export type ConfigDirs = z.output<typeof configDirs>;
+/** See claimedRole. */
+export type ClaimedRole = z.output<typeof claimedRole>;
 /** See claimedModel. */
 export type ClaimedModel = z.output<typeof claimedModel>;

@@ -30,7 +30,10 @@ import { makeSeal, parseSealKeys } from '#controlplane/store/seal.ts';
 import type { Project } from '#schema/resources/project.ts';
 import { ProjectKind } from '#schema/resources/project.ts';
 import { type Session, SessionKind } from '#schema/resources/session.ts';
+import { COMPILED_BUDGETS } from '#schema/settings/budgets.ts';
+import { COMPILED_HAB } from '#schema/settings/hab.ts';
 import { type ProviderInput, providerInput } from '#schema/settings/providers.ts';
+import { NO_ROLES } from '#schema/settings/roles.ts';
 import { type ProjectFact, projectFact, type SyncRequest } from '#schema/wire/sync.ts';
 import { startTestRemote, type TestRemote } from '#test/support/git-server.ts';
 import { freshDatabase, type TestDatabase } from '#test/support/postgres.ts';
@@ -408,7 +411,7 @@ test('a claim gets base, agent, model and exactly the granted secrets', async ()
     branchCommit: async (_uid, branch) => (branch === 'develop' ? 'd'.repeat(40) : undefined),
     defaultModel: undefined,
     author: { name: 'Beeuni', email: 'agent@beeuni.dev' },
-    maxModelRequestBytes: 1000,
+    settings: { current: async () => ({ revision: 0, budgets: COMPILED_BUDGETS, roles: NO_ROLES, hab: COMPILED_HAB }) },
   });
   const entry = (env: string, agents: string[]) => ({ env, secretRef: { name: 'app', key: env }, agents });
   const project = aProject({

@@ -1,0 +1,30 @@
+// The If-Match header of a change: which revision the caller has read. Must not know what has a revision.
+import { InvalidError } from '#base/errors.ts';
+
+/** What the caller expects: any state, or one of these revisions. */
+export type Expected = Readonly<{ kind: 'any' } | { kind: 'revisions'; revisions: readonly number[] }>;
+
+const MEMBER = /^"(\d{1,15})"$/;
+
+/**
+ * Reads the header; absent or `*` is any state. A validator that this API never gives matches nothing.
+ * Errors: InvalidError `invalid_request` for what is no list of validators.
+ */
+export const parseIfMatch = (header: string | undefined): Expected => {
+  if (header === undefined || header.trim() === '*') return { kind: 'any' };
+  const members = header.split(',').map((member) => member.trim());
+  if (!members.every((member) => /^(W\/)?"[\x21\x23-\x7e]*"$/.test(member))) {
+    throw new InvalidError('invalid_request', 'if-match must be an ETag in quotes, as the last answer gave it');
+  }
+  return {
+    kind: 'revisions',
+    revisions: members.flatMap((member) => {
+      const number = MEMBER.exec(member)?.[1];
+      return number === undefined ? [] : [Number(number)];
+    }),
+  };
+};
+
+/** Whether a revision is what the caller expects. */
+export const isExpected = (expected: Expected, revision: number): boolean =>
+  expected.kind === 'any' || expected.revisions.includes(revision);
