@@ -47,7 +47,7 @@ const tiers: Readonly<Record<string, Tier>> = {
     globs: ['test/harness/*.test.ts'],
     minimumFiles: 1,
     timeoutMs: 600_000,
-    concurrency: 1,
+    concurrency: 2,
     arguments: [],
     missing: nothing,
   },
@@ -70,6 +70,8 @@ const tiers: Readonly<Record<string, Tier>> = {
 };
 
 const root = new URL('..', import.meta.url).pathname;
+// Hundreds of short-lived processes load the same modules: with their compiled code kept, each starts in half the time.
+process.env['NODE_COMPILE_CACHE'] ??= `${root}/.tools/compile-cache`;
 const updateGolden = process.argv.includes('--update-golden');
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));
 const names =
