@@ -12,10 +12,13 @@ export type EventViewOptions = Readonly<{ prompts: boolean }>;
 /** The thread of the session itself; others are subagents. */
 const ROOT = 'root';
 const TOOL_LINE = 120;
+const COMMIT_DIGITS = 12;
 
 type Fields = Readonly<Record<string, unknown>>;
 const fieldsOf = (value: unknown): Fields => (typeof value === 'object' && value !== null ? (value as Fields) : {});
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+const commitText = (value: unknown): string => plainLine(textOf(value).slice(0, COMMIT_DIGITS));
 
 /** One line of a tool call: its name and the most telling part of its input. */
 const toolText = (part: Fields): string => {
@@ -54,9 +57,9 @@ const plainLines = (event: StoredEvent): readonly string[] => {
     case 'session.compacted':
       return ['-- the conversation was summarised'];
     case 'workspace.committed':
-      return [`-- commit ${plainLine(textOf(data['commit']), 12)} ${plainLine(textOf(data['subject']), 100)}`];
+      return [`-- commit ${commitText(data['commit'])} ${plainLine(textOf(data['subject']), 100)}`];
     case 'workspace.pushed':
-      return [`-- pushed ${plainLine(textOf(data['branch']), 200)} at ${plainLine(textOf(data['commit']), 12)}`];
+      return [`-- pushed ${plainLine(textOf(data['branch']), 200)} at ${commitText(data['commit'])}`];
     case 'workspace.push_failed':
       return [`-- push failed: ${plainLine(textOf(data['message']), 400)}`];
     case 'permission.asked': {

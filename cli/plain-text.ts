@@ -2,8 +2,8 @@
 // colours, set titles or answer for the person. Pure. Must not know what the text is about. Source: FF12.
 
 /** C0 but tab and newline, DEL, C1, and the characters that reorder or hide text. */
-// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
 const UNSAFE =
+  // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
 
 const visible = (character: string): string => {

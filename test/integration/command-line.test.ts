@@ -1,0 +1,320 @@
+// The command line against a real control plane and a real API server. A sandbox is played through the store: what it would
+// have sent is in the log, and what people see of it is what is tested.
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { apply } from '#kube/apply.ts';
+import { PROJECTS, SESSIONS } from '#kube/resource-types.ts';
+import { type CallPlace, runCommand, runProgramCall, startCommand } from '#test/support/command-line.ts';
+import { type ControlPlaneProcess, startControlPlane } from '#test/support/control-plane.ts';
+import { applyFile, startTestApi, type TestApi } from '#test/support/kube.ts';
+import { createAccount, grant, grantPaths, tokenOf } from '#test/support/kube-accounts.ts';
+import { freshDatabase } from '#test/support/postgres.ts';
+import { anEvent, storedSessions } from '#test/support/stored-sessions.ts';
+import { until } from '#test/support/until.ts';
+import { ensureKubectlHelm } from '#tools/kubectl-helm.ts';
+
+const MANAGER = { manager: 'beeuni-test', force: true };
+
+describe('the command line', { timeout: 300_000 }, () => {
+  let api: TestApi;
+  let control: ControlPlaneProcess;
+  let namespace: string;
+  let parts: ReturnType<typeof storedSessions>;
+  let ada: CallPlace;
+  let bob: CallPlace;
+  const folder = mkdtempSync(join(tmpdir(), 'beeuni-cli-'));
+
+  before(async () => {
+    api = await startTestApi();
+    const { client } = api.admin;
+    await applyFile(client, 'crds/projects.yaml');
+    await applyFile(client, 'crds/sessions.yaml');
+    namespace = await api.namespace();
+    await createAccount(client, namespace, 'ada');
+    await createAccount(client, namespace, 'bob');
+    await grant(client, namespace, 'ada', 'ada', "[{apiGroups: [beeuni.dev], resources: ['*'], verbs: ['*']}]");
+    await grant(client, namespace, 'bob', 'bob', '[{apiGroups: [beeuni.dev], resources: [sessions], verbs: [get]}]');
+    await grantPaths(client, namespace, 'ada', `${namespace}-ada`, ['/v1/workspace/*']);
+    const spec = { repository: { url: 'https://git.example.com/team/shop.git' } };
+    await apply(client, PROJECTS, { metadata: { namespace, name: 'shop' }, spec }, MANAGER);
+    const database = await freshDatabase();
+    parts = storedSessions(database.pool);
+    control = await startControlPlane({
+      kubeconfigPath: api.kubeconfigPath,
+      databaseUrl: database.databaseUrl,
+      environment: { BEEUNI_OPERATOR_NAMESPACE: namespace, BEEUNI_OPERATOR_SERVICE_ACCOUNT: 'operator' },
+    });
+    await control.ready();
+    const place = async (account: string): Promise<CallPlace> => ({
+      homeDir: folder,
+      env: {
+        BEEUNI_SERVER: await control.url('public'),
+        BEEUNI_TOKEN: await tokenOf(client, { namespace, account }),
+        BEEUNI_NAMESPACE: namespace,
+      },
+    });
+    ada = await place('ada');
+    bob = await place('bob');
+  });
+  after(async () => {
+    await control?.stop();
+    await api?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const uidOf = async (name: string): Promise<string> =>
+    (await api.admin.client.get(SESSIONS, { namespace, name }))?.metadata.uid ?? '';
+
+  /** Plays the sandbox of a session: takes the next prompt and says something in its turn. */
+  const sandbox = async (name: string) => {
+    const claim = await parts.claim(await uidOf(name), `pod-${name}-${Math.random()}`);
+    let n = 0;
+    const send = async (turnId: string | null, type: string, data: Record<string, unknown>): Promise<void> => {
+      n += 1;
+      const { sessionUid, generation } = claim;
+      await parts.append({ sessionUid, generation, events: [anEvent(n, { id: `ev-${n}`, type, turnId, data })] });
+    };
+    const take = () => until('a prompt waits', () => parts.take(claim).catch(() => undefined));
+    const promptOf = async (turnId: string): Promise<string> => {
+      const [row] = await parts.rows<{ id: string }>('select id from prompts where turn_id = $1', turnId);
+      return row?.id ?? '';
+    };
+    const say = async (turnId: string, text: string): Promise<void> => {
+      await send(turnId, 'message.updated', { message: { id: `m-${turnId}`, role: 'assistant' } });
+      const part = { id: `p-${turnId}`, messageId: `m-${turnId}`, type: 'text' };
+      await send(turnId, 'message.part.updated', { part: { ...part, text: '' } });
+      const delta = { messageId: part.messageId, partId: part.id, field: 'text' };
+      for (const word of text.split(/(?<= )/)) await send(turnId, 'message.part.delta', { ...delta, delta: word });
+      await send(turnId, 'message.part.updated', { part: { ...part, text } });
+    };
+    const end = async (turnId: string, outcome = 'Succeeded', message: string | null = null): Promise<void> => {
+      const promptId = await promptOf(turnId);
+      const code = outcome === 'Succeeded' ? null : 'aborted';
+      await send(turnId, 'turn.ended', { promptId, outcome, code, message, summary: null, commit: null });
+    };
+    return { claim, take, send, say, end, promptOf };
+  };
+
+  test('A238 lists projects as a table and as JSON', async () => {
+    const table = await runCommand(['projects', 'ls'], ada);
+    assert.equal(table.code, 0, table.err);
+    assert.match(table.out, /^NAME +READY +REASON +COMMIT +AGE +REPOSITORY\nshop +/);
+    const json = await runCommand(['projects', 'ls', '--json'], ada);
+    const [project] = JSON.parse(json.out) as { name: string }[];
+    assert.equal(project?.name, 'shop');
+  });
+
+  test('A239 creates, shows, stops, starts, restarts and deletes a session', async () => {
+    const made = await runCommand(['sessions', 'new', 'life', '-p', 'shop'], ada);
+    assert.deepEqual([made.code, made.out], [0, 'life\n'], made.err);
+    const info = await runCommand(['sessions', 'info', 'life'], ada);
+    assert.match(info.out, /^project: +shop$/m);
+    const modeOf = async () =>
+      (
+        JSON.parse((await runCommand(['sessions', 'info', 'life', '--json'], ada)).out) as {
+          spec: Record<string, string>;
+        }
+      ).spec;
+    assert.equal((await runCommand(['sessions', 'stop', 'life'], ada)).code, 0);
+    assert.equal((await modeOf())['operatingMode'], 'Suspended');
+    assert.equal((await runCommand(['sessions', 'start', 'life'], ada)).code, 0);
+    assert.equal((await modeOf())['operatingMode'], 'Running');
+    assert.equal((await runCommand(['sessions', 'restart', 'life'], ada)).code, 0);
+    assert.notEqual((await modeOf())['restartToken'], undefined);
+    const asked = await runCommand(['sessions', 'rm', 'life'], ada);
+    assert.deepEqual([asked.code, asked.err.includes('--yes')], [2, true]);
+    assert.equal((await runCommand(['sessions', 'rm', 'life', '--yes'], ada)).code, 0);
+    await until('it is gone', async () => (await runCommand(['sessions', 'info', 'life'], ada)).code === 4);
+  });
+
+  test('A239 sends one prompt, shows its turn as it comes and ends with the outcome', async () => {
+    await runCommand(['sessions', 'new', 'talk', '-p', 'shop'], ada);
+    const box = await sandbox('talk');
+    const call = startCommand(['sessions', 'chat', 'talk', 'Say', 'hello.'], ada);
+    const turn = await box.take();
+    await box.say(turn, 'hello to you');
+    await call.shows('hello to you');
+    await box.end(turn);
+    const finished = await call.done;
+    assert.deepEqual([finished.code, finished.out], [0, 'hello to you\n'], finished.err);
+
+    const failing = startCommand(['sessions', 'chat', 'talk', 'Fail.'], ada);
+    const second = await box.take();
+    await box.end(second, 'Failed', 'the model is gone');
+    const failed = await failing.done;
+    assert.equal(failed.code, 1);
+    assert.match(failed.out, /turn failed: the model is gone/);
+  });
+
+  test('A239 the first Ctrl-C ends the turn, the second one leaves', async () => {
+    await runCommand(['sessions', 'new', 'break', '-p', 'shop'], ada);
+    const box = await sandbox('break');
+    const call = startCommand(['sessions', 'chat', 'break', 'Work long.'], ada);
+    const turn = await box.take();
+    await box.say(turn, 'working');
+    await call.shows('working');
+    call.interrupt();
+    await until('the abort is asked for', async () => {
+      const errands = await parts.health.errands(box.claim.sessionUid, box.claim.podUid);
+      return errands?.abort_turn_id === turn;
+    });
+    await box.end(turn, 'Aborted');
+    assert.equal((await call.done).code, 1);
+
+    const left = startCommand(['sessions', 'chat', 'break', 'Work on.'], ada);
+    const next = await box.take();
+    await box.say(next, 'again');
+    await left.shows('again');
+    left.interrupt();
+    left.interrupt();
+    assert.equal((await left.done).code, 130);
+  });
+
+  test('A239 a person types prompts, sees the answers and leaves', async () => {
+    await runCommand(['sessions', 'new', 'typed', '-p', 'shop'], ada);
+    const box = await sandbox('typed');
+    const call = startCommand(['sessions', 'chat', 'typed'], { ...ada, terminal: true });
+    await call.shows('> ');
+    call.type('first question\r');
+    const turn = await box.take();
+    await box.send(turn, 'turn.started', {
+      promptId: await box.promptOf(turn),
+      messageId: 'x',
+      agent: null,
+      model: null,
+      harness: 'opencode',
+    });
+    await box.say(turn, 'first answer');
+    await call.shows('first answer');
+    await box.end(turn);
+    await call.shows(/first answer\n[^]*> /);
+    call.type('/quit\r');
+    assert.equal((await call.done).code, 0);
+  });
+
+  test('FF12 an escape sequence of an agent reaches no terminal, in text, in tools, or in JSON', async () => {
+    await runCommand(['sessions', 'new', 'hostile', '-p', 'shop'], ada);
+    const box = await sandbox('hostile');
+    const evil = '\u001b]0;owned\u0007 \u001b[2J \u009b31m \u202eabc';
+    const call = startCommand(['sessions', 'chat', 'hostile', 'Go.'], ada);
+    const turn = await box.take();
+    await box.say(turn, `evil ${evil}`);
+    const tool = { id: 't1', messageId: 'm', type: 'tool', tool: `bash${evil}`, callId: 'c1' };
+    await box.send(turn, 'message.part.updated', {
+      part: { ...tool, state: { status: 'running', input: { command: evil } } },
+    });
+    await box.send(turn, 'workspace.pushed', { branch: `b${evil}`, commit: evil });
+    await box.end(turn, 'Failed', evil);
+    const chat = await call.done;
+    const log = await runCommand(['sessions', 'log', 'hostile'], ada);
+    const json = await runCommand(['sessions', 'log', 'hostile', '--json'], ada);
+    for (const { out, err } of [chat, log, json]) {
+      assert.match(out, /owned/);
+      // oxlint-disable-next-line no-control-regex -- these are what must not be there
+      assert.doesNotMatch(out + err, /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e]/);
+    }
+    for (const line of json.out.trim().split('\n')) assert.doesNotThrow(() => JSON.parse(line));
+  });
+
+  test('prints the log from a place on, and follows it', async () => {
+    const all = await runCommand(['sessions', 'log', 'talk', '--json'], ada);
+    const seqs = all.out
+      .trim()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { seq: number }).seq);
+    assert.deepEqual(
+      seqs,
+      seqs.map((_seq, at) => at + 1),
+    );
+    const rest = await runCommand(['sessions', 'log', 'talk', '--json', '--since', String(seqs.length - 1)], ada);
+    assert.equal(rest.out.trim().split('\n').length, 1);
+    const follow = startCommand(['sessions', 'log', 'typed', '--follow'], ada);
+    await follow.shows('first answer');
+    const box = await sandbox('typed');
+    await box.send(null, 'workspace.pushed', { branch: 'beeuni/typed', commit: '0123456789abcdef' });
+    await follow.shows('pushed beeuni/typed at 0123456789ab');
+    follow.interrupt();
+    assert.equal((await follow.done).code, 130);
+  });
+
+  test('every failure has its exit code, a sentence and what to do, and no stack', async () => {
+    const cases: readonly (readonly [string[], CallPlace, number, RegExp])[] = [
+      [['sessions', 'info', 'ghost'], ada, 4, /there is no session ghost/],
+      [['sessions', 'new', 'x1', '-p', 'ghost'], ada, 4, /there is no project ghost/],
+      [['sessions', 'new', 'talk', '-p', 'shop'], ada, 5, /already_exists/],
+      [['sessions', 'new', 'x2', '-p', 'shop', '--model', 'acme/none'], ada, 1, /unknown_model/],
+      [['sessions', 'chat', 'talk', 'hi'], bob, 3, /rights are Kubernetes RBAC/],
+      [['projects', 'ls'], { ...ada, env: { ...ada.env, BEEUNI_TOKEN: 'wrong' } }, 3, /beeuni login/],
+      [
+        ['projects', 'ls'],
+        { ...ada, env: { ...ada.env, BEEUNI_SERVER: 'http://127.0.0.1:1' } },
+        6,
+        /could not be reached/,
+      ],
+      [['projects', 'ls'], { ...ada, env: { ...ada.env, BEEUNI_SERVER: 'http://10.0.0.1' } }, 2, /in the clear/],
+      [['projects', 'ls'], { homeDir: folder }, 3, /you are not logged in/],
+      [['sessions', 'abort', 'talk'], ada, 5, /no_active_turn/],
+      [['sessions', 'info', 'Bad_Name'], ada, 2, /is no name/],
+    ];
+    for (const [words, place, code, message] of cases) {
+      const finished = await runCommand(words, place);
+      assert.equal(finished.code, code, `${words.join(' ')}: ${finished.err}`);
+      assert.match(finished.err, message);
+      assert.doesNotMatch(finished.err, /\n\s+at /);
+      assert.equal(finished.out, '');
+    }
+  });
+
+  test('checks model names with an exit code', async () => {
+    const finished = await runCommand(['models', 'validate', 'acme/none'], ada);
+    assert.equal(finished.code, 1);
+    assert.match(finished.out, /acme\/none +no +unknown_model/);
+    assert.equal((await runCommand(['models', 'ls', '--json'], ada)).out, '[]\n');
+    assert.equal((await runCommand(['providers', 'ls', '--json'], ada)).out, '[]\n');
+  });
+
+  test('A240 logs in with a kube context, keeps no token, and finds the project by flag, variable, folder and default', async () => {
+    const { kubectl } = await ensureKubectlHelm();
+    const home = join(folder, 'home');
+    const place: CallPlace = {
+      homeDir: home,
+      cwd: folder,
+      env: { KUBECONFIG: api.kubeconfigPath, BEEUNI_KUBECTL: kubectl },
+    };
+    const certificate = await runProgramCall(['login', '--server', await control.url('public')], place);
+    assert.deepEqual(
+      [certificate.code, /client certificate.*service-account/s.test(certificate.err)],
+      [3, true],
+      certificate.err,
+    );
+    const login = await runProgramCall(
+      ['login', '--server', await control.url('public'), '--service-account', `${namespace}/ada`, '-n', namespace],
+      place,
+    );
+    assert.equal(login.code, 0, login.err);
+    const path = join(home, '.config', 'beeuni', 'config.json');
+    assert.equal(statSync(path).mode & 0o777, 0o600);
+    assert.doesNotMatch(readFileSync(path, 'utf8'), /eyJ/);
+    const list = await runProgramCall(['projects', 'ls'], place);
+    assert.match(list.out, /^shop /m, list.err);
+    const projectOf = async (extra: CallPlace, ...words: string[]) =>
+      (
+        JSON.parse((await runCommand(['whoami', '--json', ...words], { ...place, ...extra })).out) as {
+          project: string | null;
+        }
+      ).project;
+    assert.equal(await projectOf({}), null);
+    assert.equal((await runCommand(['projects', 'use', 'shop', '--here'], place)).code, 0);
+    assert.equal(await projectOf({ cwd: join(folder, 'below') }), `${namespace}/shop`);
+    assert.equal(await projectOf({ cwd: '/' }), null);
+    assert.equal((await runCommand(['projects', 'use', 'shop'], place)).code, 0);
+    assert.equal(await projectOf({ cwd: '/' }), `${namespace}/shop`);
+    assert.equal(await projectOf({ env: { ...place.env, BEEUNI_PROJECT_ID: 'other' } }), `${namespace}/other`);
+    assert.equal(await projectOf({}, '--project', 'given/third'), 'given/third');
+    assert.equal((await runCommand(['logout'], place)).code, 0);
+    assert.equal((await runCommand(['projects', 'ls'], place)).code, 3);
+  });
+});

@@ -1,0 +1,106 @@
+// The command line in process, with streams of its own, or as a program. Must not know any single command.
+import { spawn } from 'node:child_process';
+import { PassThrough } from 'node:stream';
+import type { Io } from '#cli/io.ts';
+import { runCli } from '#cli/run.ts';
+import { until } from './until.ts';
+
+/** A finished call. */
+export type Finished = Readonly<{ code: number; out: string; err: string }>;
+
+/** A call that may still run. */
+export type RunningCall = Readonly<{
+  out: () => string;
+  err: () => string;
+  type: (text: string) => void;
+  interrupt: () => void;
+  /** Waits until stdout holds the text. */
+  shows: (text: string | RegExp) => Promise<void>;
+  done: Promise<Finished>;
+}>;
+
+/** Where a call runs. `terminal`: a person types and reads. */
+export type CallPlace = Readonly<{
+  env?: Readonly<Record<string, string>>;
+  cwd?: string;
+  homeDir?: string;
+  terminal?: boolean;
+  stdin?: string;
+}>;
+
+/** Starts a call in process. */
+export const startCommand = (words: readonly string[], place: CallPlace = {}): RunningCall => {
+  const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() };
+  let out = '';
+  let err = '';
+  streams.stdout.setEncoding('utf8').on('data', (text: string) => {
+    out += text;
+  });
+  streams.stderr.setEncoding('utf8').on('data', (text: string) => {
+    err += text;
+  });
+  const interrupts = new Set<() => void>();
+  const terminal = place.terminal === true;
+  const io: Io = {
+    ...streams,
+    env: { PATH: process.env['PATH'], ...place.env },
+    cwd: place.cwd ?? '/',
+    homeDir: place.homeDir ?? '/nonexistent',
+    isTerminal: { stdin: terminal, stdout: terminal },
+    size: () => ({ columns: 100, rows: 30 }),
+    onResize: () => () => {},
+    onInterrupt: (react) => {
+      interrupts.add(react);
+      return () => {
+        interrupts.delete(react);
+      };
+    },
+    onExit: () => () => {},
+    setRaw: () => {},
+    version: '9.9.9',
+  };
+  if (!terminal) streams.stdin.end(place.stdin ?? '');
+  const done = runCli(words, io).then((code) => ({ code, out, err }));
+  return {
+    out: () => out,
+    err: () => err,
+    type: (text) => {
+      streams.stdin.write(text);
+    },
+    interrupt: () => {
+      for (const react of interrupts) react();
+    },
+    shows: async (text) => {
+      const isThere = () => (typeof text === 'string' ? out.includes(text) : text.test(out));
+      await until(`the terminal shows ${text}`, isThere, { describe: () => ({ out, err }) });
+    },
+    done,
+  };
+};
+
+/** Runs a call in process to its end. */
+export const runCommand = (words: readonly string[], place?: CallPlace): Promise<Finished> =>
+  startCommand(words, place).done;
+
+const MAIN = new URL('../../cli/main.ts', import.meta.url).pathname;
+
+/** Runs a call as a program of its own, with nothing of this process's environment but PATH. */
+export const runProgramCall = (words: readonly string[], place: CallPlace = {}): Promise<Finished> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, ...words], {
+      cwd: place.cwd ?? '/',
+      env: { PATH: process.env['PATH'], HOME: place.homeDir ?? '/nonexistent', ...place.env },
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    let out = '';
+    let err = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      out += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      err += text;
+    });
+    child.once('error', reject);
+    child.once('close', (code) => resolve({ code: code ?? -1, out, err }));
+    child.stdin.end(place.stdin ?? '');
+  });
