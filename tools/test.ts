@@ -1,8 +1,10 @@
-// Runs the test tiers: `node tools/test.ts [--update-golden] [all | check | unit | repo | integration | harness | e2e | chart]…`.
+// Runs the test tiers: `node tools/test.ts [--update-golden] [--serial] [all | check | unit | repo | integration | harness | e2e | chart]…`.
+// Without names all run, in two lanes side by side: the whole node waits most of the time, so it has a lane of its own.
 // Every tier has a minimum number of files, because a glob that matches nothing would pass; a tier that cannot run on
 // this machine is named with its reason, and BEEUNI_REQUIRE_TIERS=1 turns that into a failure.
-import { spawnSync } from 'node:child_process';
-import { existsSync, globSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { globSync } from 'node:fs';
+import { createInterface } from 'node:readline';
 import { missingPrerequisites } from '#test/cluster/prerequisites.ts';
 
 type Tier = Readonly<{
@@ -74,31 +76,44 @@ const root = new URL('..', import.meta.url).pathname;
 process.env['NODE_COMPILE_CACHE'] ??= `${root}/.tools/compile-cache`;
 const updateGolden = process.argv.includes('--update-golden');
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));
-const names =
-  wanted.length === 0 || wanted.includes('all') ? ['check', 'unit', 'repo', 'integration', 'harness', 'e2e'] : wanted;
+const isAll = wanted.length === 0 || wanted.includes('all');
+const LANES = [['check', 'unit', 'repo', 'integration', 'harness'], ['e2e']] as const;
 
 const startedAt = performance.now();
 const elapsed = (): string => `${((performance.now() - startedAt) / 1000).toFixed(0)} s`;
 const failed: string[] = [];
 const skipped: string[] = [];
 
-const run = (title: string, command: string, args: readonly string[], repair: string): void => {
-  console.log(`\n== ${title} (${elapsed()})`);
-  const result = spawnSync(command, args, { cwd: root, stdio: 'inherit' });
-  if (result.status !== 0) {
-    failed.push(title);
-    console.log(`== ${title} failed. ${repair}`);
+/** Where a lane says what it does. `prefix` marks its lines where several lanes write. */
+type Lane = Readonly<{ prefix: string }>;
+
+const say = ({ prefix }: Lane, line: string): void => console.log(prefix + line);
+
+const run = async (lane: Lane, title: string, command: string, args: readonly string[], repair: string) => {
+  say(lane, `== ${title} (${elapsed()})`);
+  const child = spawn(command, args, { cwd: root, stdio: lane.prefix === '' ? 'inherit' : ['ignore', 'pipe', 'pipe'] });
+  for (const stream of [child.stdout, child.stderr]) {
+    if (stream !== null) createInterface({ input: stream }).on('line', (line) => say(lane, line));
   }
+  const { promise, resolve } = Promise.withResolvers<number | null>();
+  child.on('error', (error) => {
+    say(lane, `${command}: ${error.message}`);
+    resolve(null);
+  });
+  child.on('close', resolve);
+  if ((await promise) === 0) return;
+  failed.push(title);
+  say(lane, `== ${title} failed. ${repair}`);
 };
 
-const check = (): void => {
-  run('format', 'biome', ['check', '.'], 'Run `make fix`.');
-  run('types', 'tsc', ['-p', '.'], '');
-  run('lint', 'oxlint', ['--type-aware'], 'Run `make fix` for what can be repaired.');
-  run('generated files', process.execPath, ['tools/verify.ts'], 'Run `make generate`.');
+const check = async (lane: Lane): Promise<void> => {
+  await run(lane, 'format', 'biome', ['check', '.'], 'Run `make fix`.');
+  await run(lane, 'types', 'tsc', ['-p', '.'], '');
+  await run(lane, 'lint', 'oxlint', ['--type-aware'], 'Run `make fix` for what can be repaired.');
+  await run(lane, 'generated files', process.execPath, ['tools/verify.ts'], 'Run `make generate`.');
 };
 
-const runTier = (name: string, tier: Tier): void => {
+const runTier = async (lane: Lane, name: string, tier: Tier): Promise<void> => {
   const missing = tier.missing();
   if (missing.length > 0) {
     skipped.push(`${name}: ${missing.join('; ')}`);
@@ -109,9 +124,7 @@ const runTier = (name: string, tier: Tier): void => {
     failed.push(`${name}: only ${files.length} test files found, at least ${tier.minimumFiles} expected`);
     return;
   }
-  if (!existsSync(`${root}/sandbox-image/node_modules`) && name === 'harness') {
-    run('harness programs', 'tools/bootstrap.sh', ['harness'], '');
-  }
+  if (name === 'harness') await run(lane, 'harness programs', 'tools/bootstrap.sh', ['harness'], '');
   const flags = [
     '--disable-warning=ExperimentalWarning',
     '--test',
@@ -120,7 +133,8 @@ const runTier = (name: string, tier: Tier): void => {
     ...(updateGolden ? ['--test-update-snapshots'] : []),
     ...tier.arguments,
   ];
-  run(
+  await run(
+    lane,
     `${name} tests, ${files.length} files`,
     process.execPath,
     [...flags, ...files],
@@ -128,16 +142,23 @@ const runTier = (name: string, tier: Tier): void => {
   );
 };
 
-for (const name of names) {
-  if (name === 'check') check();
-  else {
+const runLane = async (lane: Lane, names: readonly string[]): Promise<void> => {
+  for (const name of names) {
     const tier = tiers[name];
-    if (tier === undefined) {
-      console.error(`no tier '${name}'; tiers are: all, check, ${Object.keys(tiers).join(', ')}`);
-      process.exit(2);
-    }
-    runTier(name, tier);
+    if (name === 'check') await check(lane);
+    else if (tier !== undefined) await runTier(lane, name, tier);
   }
+};
+
+const unknown = wanted.find((name) => name !== 'all' && name !== 'check' && tiers[name] === undefined);
+if (unknown !== undefined) {
+  console.error(`no tier '${unknown}'; tiers are: all, check, ${Object.keys(tiers).join(', ')}`);
+  process.exit(2);
+}
+if (isAll && !process.argv.includes('--serial') && !updateGolden) {
+  await Promise.all(LANES.map((names, place) => runLane({ prefix: place === 0 ? '' : `${names[0]} | ` }, names)));
+} else {
+  await runLane({ prefix: '' }, isAll ? LANES.flat() : wanted);
 }
 
 console.log(`\n== done in ${elapsed()}`);
