@@ -7,6 +7,7 @@ import type { Logger } from '#base/log.ts';
 import type { Listener } from '#schema/define-route.ts';
 import * as projectRoutes from '#schema/rest/projects.ts';
 import * as promptRoutes from '#schema/rest/prompts.ts';
+import * as recordRoutes from '#schema/rest/records.ts';
 import * as sessionRoutes from '#schema/rest/sessions.ts';
 import * as workspaceRoutes from '#schema/rest/workspace.ts';
 import * as settingsRoutes from '#schema/rest/workspace-settings.ts';
@@ -21,6 +22,7 @@ import type { ModelHandlers } from './http/models.ts';
 import type { ProjectHandlers } from './http/projects.ts';
 import type { PromptHandlers } from './http/prompts.ts';
 import type { ProviderHandlers } from './http/providers.ts';
+import type { RecordHandlers } from './http/records.ts';
 import type { SessionHandlers } from './http/sessions.ts';
 import type { SettingsHandlers } from './http/settings.ts';
 import { mountApiDocument, mountSystem, type SystemPorts } from './http/system.ts';
@@ -51,6 +53,7 @@ export type PublicHandlers = ProjectHandlers &
   PromptHandlers &
   ProviderHandlers &
   ModelHandlers &
+  RecordHandlers &
   SettingsHandlers &
   Readonly<{
     streamEvents: SseHandler<typeof promptRoutes.streamEventsRoute>;
@@ -78,6 +81,10 @@ export type ControlPlaneServers = Readonly<Record<'public' | 'sandbox' | 'intern
 const mountPublic = (server: HttpServer, handlers: PublicHandlers, guard: Guard): void => {
   mount(server, projectRoutes.listProjectsRoute, handlers.listProjects, guard);
   mount(server, projectRoutes.getProjectRoute, handlers.getProject, guard);
+  mount(server, projectRoutes.createProjectRoute, handlers.createProject, guard);
+  mount(server, projectRoutes.patchProjectRoute, handlers.patchProject, guard);
+  mount(server, projectRoutes.deleteProjectRoute, handlers.deleteProject, guard);
+  mount(server, projectRoutes.patchFeaturesRoute, handlers.patchProjectFeatures, guard);
   mount(server, projectRoutes.getManifestRoute, handlers.getManifest, guard);
   mount(server, projectRoutes.getProjectHarnessRoute, handlers.getProjectHarness, guard);
   mount(server, projectRoutes.syncNowRoute, handlers.syncProjectNow, guard);
@@ -97,6 +104,9 @@ const mountPublic = (server: HttpServer, handlers: PublicHandlers, guard: Guard)
   mount(server, promptRoutes.abortRoute, handlers.abortSessionTurn, guard);
   mountSse(server, promptRoutes.streamEventsRoute, handlers.streamEvents, guard);
   mount(server, promptRoutes.getEventRoute, handlers.getEvent, guard);
+  mount(server, recordRoutes.listAuditRoute, handlers.listAudit, guard);
+  mount(server, recordRoutes.listUsageRoute, handlers.listUsage, guard);
+  mount(server, recordRoutes.projectUsageRoute, handlers.getProjectUsage, guard);
   mount(server, workspaceRoutes.listProvidersRoute, handlers.listProviders, guard);
   mount(server, workspaceRoutes.createProviderRoute, handlers.createProvider, guard);
   mount(server, workspaceRoutes.getProviderRoute, handlers.getProvider, guard);
@@ -106,13 +116,13 @@ const mountPublic = (server: HttpServer, handlers: PublicHandlers, guard: Guard)
   mount(server, workspaceRoutes.discoverProviderRoute, handlers.discoverProvider, guard);
   mount(server, workspaceRoutes.listModelsRoute, handlers.listModels, guard);
   mount(server, workspaceRoutes.validateModelsRoute, handlers.validateModels, guard);
+  mount(server, settingsRoutes.getSupervisorRoute, handlers.getSupervisor, guard);
+  mount(server, settingsRoutes.putSupervisorRoute, handlers.putSupervisor, guard);
+  mount(server, settingsRoutes.getEffectiveSettingsRoute, handlers.getEffectiveSettings, guard);
 };
 
 const mountSandbox = (server: HttpServer, handlers: SandboxHandlers, guard: Guard): void => {
   mount(server, claimRoute, handlers.claim, guard);
-  mount(server, settingsRoutes.getSupervisorRoute, handlers.getSupervisor, guard);
-  mount(server, settingsRoutes.putSupervisorRoute, handlers.putSupervisor, guard);
-  mount(server, settingsRoutes.getEffectiveSettingsRoute, handlers.getEffectiveSettings, guard);
   mount(server, healthReportRoute, handlers.reportHealth, guard);
   mount(server, nextTurnRoute, handlers.takeNextTurn, guard);
   mount(server, appendEventsRoute, handlers.appendEvents, guard);

@@ -15,7 +15,13 @@ export type ApplyOptions = CallOptions & Readonly<{ manager: string; force: bool
 
 /** Options of a patch. */
 export type PatchOptions = CallOptions &
-  Readonly<{ manager: string; subresource?: 'status' | undefined; dryRun?: boolean | undefined }>;
+  Readonly<{
+    manager: string;
+    subresource?: 'status' | undefined;
+    dryRun?: boolean | undefined;
+    /** Whether a field that the schema does not know is refused instead of dropped. */
+    strict?: boolean | undefined;
+  }>;
 
 /** One step of a JSON Patch (RFC 6902). */
 export type JsonPatchStep =
@@ -82,7 +88,11 @@ const sendPatch = async <T extends KubeObject>(
     verb: 'patch',
     type,
     path: pathOf(type, { ...ref, subresource: options.subresource }),
-    query: { fieldManager: options.manager, dryRun: options.dryRun === true ? 'All' : undefined },
+    query: {
+      fieldManager: options.manager,
+      dryRun: options.dryRun === true ? 'All' : undefined,
+      fieldValidation: options.strict === true ? 'Strict' : undefined,
+    },
     body,
     contentType,
     idempotent: false,

@@ -26,6 +26,7 @@ export const PROBLEMS = {
   invalid_request: problem('invalid', 400, 'the request does not have the shape that the route declares'),
   unknown_field: problem('invalid', 400, 'the body holds a field that the route does not know'),
   invalid_json: problem('invalid', 400, 'the body is not JSON, or is nested deeper than 64'),
+  method_not_allowed: problem('invalid', 405, 'the route does not take this method'),
   body_too_large: problem('invalid', 413, 'the body is above the limit of the route'),
   unsupported_media_type: problem('invalid', 415, 'the content type is not the one that the route takes'),
   invalid_cursor: problem('invalid', 400, 'the page cursor was not made by this list'),

@@ -48,6 +48,8 @@ export type NdjsonHandler<R extends Route, C> = (
 export type GuardedCall = Readonly<{
   route: Route;
   params: Readonly<Record<string, string>>;
+  /** The query as it was sent, without the question mark; absent for raw routes. */
+  query?: string | undefined;
   requestId: string;
   header: (name: string) => string | undefined;
   signal: AbortSignal;
@@ -150,6 +152,7 @@ const register = <C>(server: HttpServer, route: Route, guard: Guard<C>, run: Run
       const call: GuardedCall = {
         route,
         params: request.params as Readonly<Record<string, string>>,
+        query: request.url.split('?').slice(1).join('?'),
         requestId: request.id,
         header: headerOf(request),
         signal: signalOf(reply),

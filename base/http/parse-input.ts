@@ -37,6 +37,12 @@ const FORMATS: Readonly<Record<string, string>> = {
   uuid: 'must be a UUID',
 };
 
+/** The keys that a record takes; none for anything else. */
+const knownKeys = (schema: unknown): readonly string[] => {
+  const keyType = (schema as { keyType?: { options?: readonly unknown[] } } | undefined)?.keyType;
+  return keyType?.options?.map(String) ?? [];
+};
+
 /** Words one issue of zod; an `error` text of the schema itself goes before this. */
 const wordIssue = (issue: z.core.$ZodRawIssue): string => {
   if (issue.input === undefined && issue.code !== 'unrecognized_keys') return 'is required';
@@ -54,6 +60,11 @@ const wordIssue = (issue: z.core.$ZodRawIssue): string => {
       return issue.values.length === 1
         ? `must be ${String(issue.values[0])}`
         : `must be one of ${issue.values.slice(0, 32).map(String).join(', ')}`;
+    case 'unrecognized_keys': {
+      const known = knownKeys(issue.inst);
+      const what = `has the unknown field ${issue.keys[0]?.slice(0, 64) ?? ''}`;
+      return known.length === 0 ? what : `${what}; known are ${known.slice(0, 32).join(', ')}`;
+    }
     case 'invalid_union':
       return 'has none of the forms that are allowed here';
     case 'not_multiple_of':
@@ -89,7 +100,8 @@ export const parseInput = <S extends z.ZodType>(root: string, schema: S, input: 
     const problems = result.error.issues
       .slice(0, MAX_PROBLEMS)
       .map((issue) => ({ path: pathText(root, issue.path), message: issue.message }));
-    return refuse('invalid_request', problems);
+    const areUnknown = result.error.issues.every(({ code }) => code === 'unrecognized_keys');
+    return refuse(areUnknown ? 'unknown_field' : 'invalid_request', problems);
   }
   const unknown = unknownPaths(input, result.data, MAX_PROBLEMS);
   if (unknown.length > 0) {

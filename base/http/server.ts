@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { type Clock, systemClock } from '#base/clock.ts';
-import { errorChain, NotFoundError } from '#base/errors.ts';
+import { errorChain, InvalidError, NotFoundError } from '#base/errors.ts';
 import type { Logger } from '#base/log.ts';
 import type { Listener, Method } from '#schema/define-route.ts';
 import { type ConnectionBudget, limitUnauthenticated, MAX_UNAUTHENTICATED_CONNECTIONS } from './connection-budget.ts';
@@ -105,6 +105,29 @@ const onClientError = (error: NodeJS.ErrnoException, socket: Socket): void => {
   );
 };
 
+/** What of a path a parameter stands for. */
+const patternOf = (url: string): RegExp => {
+  const parts = url.split(/:[A-Za-z]+|\*/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`^${parts.join(url.endsWith('*') ? '.*' : '[^/]+')}$`);
+};
+
+/** Remembers the methods of every path that is mounted from now on, for those who call it with another one. */
+const rememberRoutes = (app: FastifyInstance): Readonly<{ methodsOf: (url: string) => readonly string[] }> => {
+  const known = new Map<string, Readonly<{ pattern: RegExp; methods: Set<string> }>>();
+  app.addHook('onRoute', ({ url, method }) => {
+    const route = known.get(url) ?? { pattern: patternOf(url), methods: new Set<string>() };
+    for (const one of [method].flat()) route.methods.add(one);
+    known.set(url, route);
+  });
+  return {
+    methodsOf: (url) => {
+      const [path = ''] = url.split('?');
+      const matching = [...known.values()].filter(({ pattern }) => pattern.test(path));
+      return [...new Set(matching.flatMap(({ methods }) => [...methods]))].sort();
+    },
+  };
+};
+
 /** A server of one listener with limits, request ids, error shape and metrics; routes are added by `mount.ts`. */
 export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const clock = options.clock ?? systemClock;
@@ -177,9 +200,17 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     });
   }
   app.setErrorHandler((error, request, reply) => sendError(options, request, reply, error));
-  app.setNotFoundHandler((request, reply) =>
-    sendError(options, request, reply, new NotFoundError('not_found', `there is no such route for ${request.method}`)),
-  );
+  const routes = rememberRoutes(app);
+  app.setNotFoundHandler((request, reply) => {
+    const methods = routes.methodsOf(request.url);
+    if (methods.length === 0) {
+      return sendError(options, request, reply, new NotFoundError('not_found', 'there is no such route'));
+    }
+    const allowed = methods.join(', ');
+    reply.header('allow', allowed);
+    const message = `this route does not take the method ${request.method.slice(0, 16)}; it takes ${allowed}`;
+    return sendError(options, request, reply, new InvalidError('method_not_allowed', message));
+  });
   return server;
 };
 

@@ -23,18 +23,20 @@ const textAt = (value: unknown, key: string): string | undefined => {
   return typeof found === 'string' ? found : undefined;
 };
 
+const refuseModel = (model: string, verdict: ModelVerdict | undefined): void => {
+  if (verdict === undefined || verdict.valid || verdict.code === null) return;
+  throw new InvalidError(verdict.code, verdict.message ?? `the model ${model} cannot be used`, {
+    details: { suggestions: verdict.suggestions },
+  });
+};
+
 /** Refuses a model that nobody could use, or that the project does not allow. */
 export const checkModelOf = async (
   project: Project,
   model: string,
   judgeModel: CheckNewSessionPorts['judgeModel'],
 ): Promise<void> => {
-  const verdict = await judgeModel(model);
-  if (verdict !== undefined && !verdict.valid && verdict.code !== null) {
-    throw new InvalidError(verdict.code, verdict.message ?? `the model ${model} cannot be used`, {
-      details: { suggestions: verdict.suggestions },
-    });
-  }
+  refuseModel(model, await judgeModel(model));
   if (!isModelAllowed(model, project.spec.models?.allowed)) {
     const allowed = (project.spec.models?.allowed ?? []).slice(0, 8).join(', ');
     throw new ForbiddenError(
@@ -42,6 +44,15 @@ export const checkModelOf = async (
       `project ${project.metadata.name} does not allow the model ${model}; it allows ${allowed || 'none'}`,
     );
   }
+};
+
+/** Refuses a default model of a project's spec that nobody could use. Errors: as for `checkModelOf`. */
+export const checkDefaultModel = async (
+  spec: Readonly<Record<string, unknown>>,
+  judgeModel: CheckNewSessionPorts['judgeModel'],
+): Promise<void> => {
+  const model = textAt(spec['defaults'], 'model');
+  if (model !== undefined) refuseModel(model, await judgeModel(model));
 };
 
 /** Refuses an agent that the last valid manifest does not declare; passes while none was read. */
@@ -65,6 +76,14 @@ export const makeCheckNewSession =
     const project = await fetchProject(namespace, name);
     if (project === undefined) {
       throw new NotFoundError('project_not_found', `there is no project ${name} in namespace ${namespace}`);
+    }
+    const source = textAt(spec['source'], 'kind');
+    if (source !== undefined && source !== 'User') {
+      // The API server trusts our account with this field (V3), so a caller must not reach it through us.
+      throw new ForbiddenError(
+        'forbidden',
+        `spec.source.kind ${source.slice(0, 64)} is set by the control plane only; leave spec.source out`,
+      );
     }
     const agent = textAt(spec, 'agent');
     if (agent !== undefined) checkAgentOf(project, agent);

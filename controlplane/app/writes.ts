@@ -2,7 +2,10 @@
 // Must not know routes, SQL or HTTP. Source: 20-control-plane §2.
 import { BeeuniError, ConflictError, InvalidError } from '#base/errors.ts';
 
-/** Who does what to which object. `digest` is of operation, object and body: it tells two calls apart and hides them. */
+/**
+ * Who does what to which object. `digest` is of operation, object and body: it tells two calls apart and hides them.
+ * `digestState` is of the object's declared state at the moment it is called, undefined when there is none.
+ */
 export type Write = Readonly<{
   requestId: string;
   subject: string;
@@ -10,6 +13,7 @@ export type Write = Readonly<{
   namespace: string | undefined;
   name: string | undefined;
   digest: string;
+  digestState: () => Promise<string | undefined>;
 }>;
 
 /** An answer as it can be stored. */
@@ -21,12 +25,15 @@ export type KeyState =
   | Readonly<{ kind: 'running'; digest: string }>
   | Readonly<{ kind: 'answered'; digest: string; answer: StoredAnswer }>;
 
+/** How a write ended. */
+export type WriteEnd = Readonly<{ status: number; code: string | undefined; after: string | undefined }>;
+
 /** The records. Errors of all: UnavailableError `database_unavailable`. */
 export type WriteRecords = Readonly<{
-  /** Stores that the write begins; gives back the row's id. */
-  begin: (write: Write) => Promise<number>;
-  /** Stores how it ended; `code` is that of the error. */
-  end: (id: number, status: number, code: string | undefined) => Promise<void>;
+  /** Stores that the write begins, and the digest of what is there before; gives back the row's id. */
+  begin: (write: Write, before: string | undefined) => Promise<number>;
+  /** Stores how it ended, and the digest of what is there after a success; `code` is that of the error. */
+  end: (id: number, end: WriteEnd) => Promise<void>;
   /** Takes a key, unless it was used within 24 hours; one whose call died is taken over after two minutes. */
   claimKey: (subject: string, key: string, digest: string) => Promise<KeyState>;
   answerKey: (subject: string, key: string, answer: StoredAnswer) => Promise<void>;
@@ -61,14 +68,16 @@ const refuseReuse = (known: string, digest: string): void => {
 /** The one way in which REST handlers that change something are run. */
 export const makeRecordWrite = ({ records, onLost }: WritesPorts): RecordWrite => {
   const audited = async (write: Write, run: () => Promise<StoredAnswer>): Promise<StoredAnswer> => {
-    const id = await records.begin(write);
+    const id = await records.begin(write, await write.digestState());
     try {
       const answer = await run();
-      await records.end(id, answer.status, undefined).catch(onLost);
+      const after = await write.digestState().catch(onLost);
+      await records.end(id, { status: answer.status, code: undefined, after: after ?? undefined }).catch(onLost);
       return answer;
     } catch (error) {
       const ours = error instanceof BeeuniError ? error : undefined;
-      await records.end(id, ours?.status ?? 500, ours?.code ?? 'internal').catch(onLost);
+      const end = { status: ours?.status ?? 500, code: ours?.code ?? 'internal', after: undefined };
+      await records.end(id, end).catch(onLost);
       throw error;
     }
   };

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { BeeuniError, LimitError } from '#base/errors.ts';
 import type { GuardedCall } from '#base/http/mount.ts';
 import { isMutating } from '#base/http/server.ts';
+import type { Route } from '#schema/define-route.ts';
 import { type Caller, callerName } from '../app/caller.ts';
 import type { TakeCall } from '../app/rate-limit.ts';
 import type { RecordWrite, Write } from '../app/writes.ts';
@@ -11,25 +12,55 @@ import type { Authenticate } from './authenticate.ts';
 import type { Authorize } from './authorize.ts';
 import type { Guard } from './handler.ts';
 
+/**
+ * The declared state of the object that a call is about, as JSON; undefined when there is none or the call is about none.
+ * Errors: UnavailableError.
+ */
+export type ReadState = (route: Route, params: Readonly<Record<string, string | undefined>>) => Promise<unknown>;
+
 /** What the guard is made from. `observe` counts outcomes for metrics. */
 export type GuardPorts = Readonly<{
   authenticate: Authenticate;
   authorize: Authorize;
   takeCall: TakeCall;
   recordWrite: RecordWrite;
+  readState: ReadState;
   observe: Readonly<{ authenticated: (result: string) => void; denied: (reason: string) => void }>;
 }>;
 
-const writeOf = (call: GuardedCall, caller: Caller, body: unknown): Write => ({
-  requestId: call.requestId,
-  subject: callerName(caller),
-  operation: call.route.operationId,
-  namespace: call.params['namespace'],
-  name: call.params['name'] ?? call.params['id'],
-  digest: createHash('sha256')
-    .update(JSON.stringify([call.route.operationId, call.params, body ?? null]))
-    .digest('hex'),
-});
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/** JSON whose keys are in order, so that equal states have equal texts. */
+const orderedJson = (value: unknown): string =>
+  JSON.stringify(value, (_key, part: unknown) =>
+    typeof part === 'object' && part !== null && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
+
+/** A name in the body counts where the path has none: of what is created. */
+const nameIn = (body: unknown, key: 'name' | 'id'): string | undefined => {
+  const value = typeof body === 'object' && body !== null ? (body as Record<string, unknown>)[key] : undefined;
+  return typeof value === 'string' ? value : undefined;
+};
+
+const writeOf = (call: GuardedCall, caller: Caller, body: unknown, readState: ReadState): Write => {
+  const { params, route } = call;
+  const name = params['name'] ?? params['id'] ?? nameIn(body, 'name') ?? nameIn(body, 'id');
+  return {
+    requestId: call.requestId,
+    subject: callerName(caller),
+    operation: route.operationId,
+    namespace: params['namespace'],
+    name,
+    digest: sha256(JSON.stringify([route.operationId, params, call.query ?? '', body ?? null])),
+    digestState: async () => {
+      const named = { ...params, name: params['name'] ?? nameIn(body, 'name'), id: params['id'] ?? nameIn(body, 'id') };
+      const state = await readState(route, named);
+      return state === undefined ? undefined : sha256(orderedJson(state));
+    },
+  };
+};
 
 /** Counts the result of a step, and goes on with it. */
 const counted = async <T>(work: Promise<T>, count: (result: string) => void): Promise<T> => {
@@ -45,7 +76,7 @@ const counted = async <T>(work: Promise<T>, count: (result: string) => void): Pr
 
 /** The guard. Only people are limited and recorded; what sandboxes and the operator send is bounded elsewhere. */
 export const makeGuard = (ports: GuardPorts): Guard => {
-  const { authenticate, authorize, takeCall, recordWrite, observe } = ports;
+  const { authenticate, authorize, takeCall, recordWrite, readState, observe } = ports;
   return {
     authenticate: async (call) => {
       const caller =
@@ -63,7 +94,7 @@ export const makeGuard = (ports: GuardPorts): Guard => {
       }),
     around: (call, caller, body, run) =>
       caller.kind === 'user' && isMutating(call.route.method)
-        ? recordWrite(writeOf(call, caller, body), call.header('idempotency-key'), run)
+        ? recordWrite(writeOf(call, caller, body, readState), call.header('idempotency-key'), run)
         : run(),
   };
 };

@@ -1,18 +1,25 @@
-// Handlers of projects: read them, ask for a sync, and say what a session would run. Must not know Kubernetes clients or git.
+// Handlers of projects: read, create, change and delete them, ask for a sync, and say what a session would run. Must not know Kubernetes clients or git.
 // Source: 20-control-plane §3, D19, J2.
-import type { Project } from '#schema/resources/project.ts';
+import { NotFoundError } from '#base/errors.ts';
+import type { FeatureFlag, Project } from '#schema/resources/project.ts';
 import { FEATURE_FLAGS } from '#schema/resources/project.ts';
 import type {
+  createProjectRoute,
+  deleteProjectRoute,
+  FeatureView,
   getManifestRoute,
   getProjectHarnessRoute,
   getProjectRoute,
   listProjectsRoute,
+  patchFeaturesRoute,
+  patchProjectRoute,
   syncNowRoute,
   validateManifestRoute,
 } from '#schema/rest/projects.ts';
-import { effectiveFlags, type PlatformFlags } from '#schema/rules/effective-flags.ts';
+import { effectiveFlags, FLAG_FACTS, FLAG_FIELDS, type PlatformFlags } from '#schema/rules/effective-flags.ts';
 import { selectHarness } from '#schema/rules/select-harness.ts';
 import type { ProjectFact } from '#schema/wire/sync.ts';
+import { type CheckNewSessionPorts, checkDefaultModel } from '../app/check-new-session.ts';
 import { afterKey, pageFrom } from '../app/page.ts';
 import { projectViewOf } from '../app/resource-views.ts';
 import { type Fetch, requireProject } from './find-objects.ts';
@@ -20,11 +27,16 @@ import type { Handler } from './handler.ts';
 
 type FileProblem = ProjectFact['manifest']['errors'][number];
 
+type Spec = Readonly<Record<string, unknown>>;
+
 /** What the handlers need. */
 export type ProjectPorts = Readonly<{
   fetchProject: Fetch<Project>;
   listProjects: (namespace: string) => readonly Project[];
-  patchProject: (project: Project, spec: Readonly<Record<string, unknown>>) => Promise<Project>;
+  createProject: (namespace: string, name: string, spec: Spec) => Promise<Project>;
+  patchProject: (project: Project, spec: Spec) => Promise<Project>;
+  deleteProject: (project: Project) => Promise<boolean>;
+  judgeModel: CheckNewSessionPorts['judgeModel'];
   /** What the last sync found; undefined before the first. */
   findProjectFact: (projectUid: string) => Promise<ProjectFact | undefined>;
   /** Judges a manifest text with the agent files of the newest commit. */
@@ -41,6 +53,10 @@ export type ProjectPorts = Readonly<{
 export type ProjectHandlers = Readonly<{
   listProjects: Handler<typeof listProjectsRoute>;
   getProject: Handler<typeof getProjectRoute>;
+  createProject: Handler<typeof createProjectRoute>;
+  patchProject: Handler<typeof patchProjectRoute>;
+  deleteProject: Handler<typeof deleteProjectRoute>;
+  patchProjectFeatures: Handler<typeof patchFeaturesRoute>;
   getManifest: Handler<typeof getManifestRoute>;
   getProjectHarness: Handler<typeof getProjectHarnessRoute>;
   syncProjectNow: Handler<typeof syncNowRoute>;
@@ -51,6 +67,24 @@ const keyOf = (project: Project): string => project.metadata.name;
 
 const RUNTIMES = ['opencode', 'pi', 'beaver'] as const;
 const runtimeOf = (text: string | null | undefined) => RUNTIMES.find((runtime) => runtime === text);
+
+const STATE_OF = { true: 'Enabled', false: 'Disabled', null: 'Inherit' } as const;
+const OVERRIDE_OF = { Enabled: true, Disabled: false, Inherit: null } as const;
+
+/** Every flag of a project with the layer that decided. */
+const featuresOf = (project: Project, platform: PlatformFlags): FeatureView[] => {
+  const { features } = project.spec;
+  const flags = effectiveFlags(features, platform);
+  return FEATURE_FLAGS.map((name) => ({
+    name,
+    enabled: flags[name].value,
+    available: flags[name].available,
+    source: flags[name].layer,
+    override: OVERRIDE_OF[features[FLAG_FIELDS[name]]],
+    platformDefault: platform[name].default,
+    ...FLAG_FACTS[name],
+  }));
+};
 
 /** Makes the handlers. */
 export const makeProjectHandlers = (ports: ProjectPorts): ProjectHandlers => {
@@ -66,6 +100,30 @@ export const makeProjectHandlers = (ports: ProjectPorts): ProjectHandlers => {
       return { status: 200, body: { items: page.items.map(projectViewOf), cursor: page.cursor } };
     },
     getProject: async ({ params }) => ({ status: 200, body: projectViewOf(await found(params)) }),
+    createProject: async ({ params, body }) => {
+      await checkDefaultModel(body.spec, ports.judgeModel);
+      const project = await ports.createProject(params.namespace, params.name, body.spec);
+      return { status: 201, body: projectViewOf(project) };
+    },
+    patchProject: async ({ params, body }) => {
+      const project = await found(params);
+      await checkDefaultModel(body.spec, ports.judgeModel);
+      return { status: 200, body: projectViewOf(await ports.patchProject(project, body.spec)) };
+    },
+    deleteProject: async ({ params }) => {
+      const project = await found(params);
+      if (await ports.deleteProject(project)) return { status: 202, body: { uid: project.metadata.uid } };
+      const { name, namespace } = params;
+      throw new NotFoundError('project_not_found', `there is no project ${name} in namespace ${namespace}`);
+    },
+    patchProjectFeatures: async ({ params, body }) => {
+      const project = await found(params);
+      const wished = Object.entries(body) as [FeatureFlag, boolean | null][];
+      const states = wished.map(([flag, value]) => [FLAG_FIELDS[flag], STATE_OF[`${value}`]]);
+      const changed =
+        states.length === 0 ? project : await ports.patchProject(project, { features: Object.fromEntries(states) });
+      return { status: 200, body: { features: featuresOf(changed, ports.platformFlags) } };
+    },
     getManifest: async ({ params }) => {
       const project = await found(params);
       const fact = await ports.findProjectFact(project.metadata.uid);

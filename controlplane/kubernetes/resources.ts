@@ -53,6 +53,12 @@ export type Resources = Readonly<{
   patchProject: (project: Project, spec: Readonly<Record<string, unknown>>) => Promise<Project>;
   /** Asks for the deletion of exactly this object; false when it is gone or another one. */
   deleteSession: (session: Session) => Promise<boolean>;
+  /** As `createSession`. */
+  createProject: (namespace: string, name: string, spec: Readonly<Record<string, unknown>>) => Promise<Project>;
+  /** As `deleteSession`. Errors: InvalidError `resource_rejected` and ForbiddenError with the text of the policy. */
+  deleteProject: (project: Project) => Promise<boolean>;
+  /** The spec as the API server has it now; undefined when there is no such object. */
+  readSpec: (kind: 'projects' | 'sessions', namespace: string, name: string) => Promise<unknown>;
   start: () => void;
   /** Resolves true when both caches are complete, false when they were stopped before. */
   whenSynced: () => Promise<boolean>;
@@ -153,6 +159,28 @@ export const makeResources = (ports: ResourcesPorts): Resources => {
   const inSessions = (index: string, value: string): readonly Session[] =>
     sessions.informers.flatMap((informer) => valuesOf(informer.cache.byIndex(index, value)));
 
+  const create = async (
+    type: ResourceType,
+    { apiVersion, kind }: Readonly<{ apiVersion: string; kind: string }>,
+    namespace: string,
+    name: string,
+    spec: Readonly<Record<string, unknown>>,
+  ): Promise<KubeObject> => {
+    const object = { apiVersion, kind, metadata: { namespace, name }, spec };
+    // An apply (K25) neither refuses an existing object nor words an unknown field; a create without effect does both.
+    // Two creates of one name at the same moment may both pass: the second then changes what the first made.
+    await client.request({
+      verb: 'create',
+      type,
+      path: pathOf(type, { namespace }),
+      query: { fieldManager: manager, dryRun: 'All', fieldValidation: 'Strict' },
+      body: object,
+      idempotent: true,
+      mutates: false,
+    });
+    return apply(client, type, object, { manager, force: false });
+  };
+
   return {
     projects: projects.reader,
     sessions: {
@@ -160,38 +188,28 @@ export const makeResources = (ports: ResourcesPorts): Resources => {
       findByPodUid: (podUid) => inSessions(POD_UID, podUid)[0],
       ofProject: (namespace, project) => inSessions(PROJECT, `${namespace}/${project}`),
     },
-    createSession: async (namespace, name, spec) => {
-      const object = {
-        apiVersion: SessionKind.apiVersion,
-        kind: SessionKind.kind,
-        metadata: { namespace, name },
-        spec,
-      };
-      // An apply (K25) neither refuses an existing object nor words an unknown field; a create without effect does both.
-      // Two creates of one name at the same moment may both pass: the second then changes what the first made.
-      await client.request({
-        verb: 'create',
-        type: SESSIONS,
-        path: pathOf(SESSIONS, { namespace }),
-        query: { fieldManager: manager, dryRun: 'All', fieldValidation: 'Strict' },
-        body: object,
-        idempotent: true,
-        mutates: false,
-      });
-      return readSession(await apply(client, SESSIONS, object, { manager, force: false }));
-    },
+    createSession: async (namespace, name, spec) =>
+      readSession(await create(SESSIONS, SessionKind, namespace, name, spec)),
+    createProject: async (namespace, name, spec) =>
+      readProject(await create(PROJECTS, ProjectKind, namespace, name, spec)),
     patchSession: async (session, spec) => {
       const { namespace, name } = session.metadata;
       return readSession(await mergePatch(client, SESSIONS, { namespace, name }, { spec }, { manager }));
     },
     patchProject: async (project, spec) => {
       const { namespace, name } = project.metadata;
-      return readProject(await mergePatch(client, PROJECTS, { namespace, name }, { spec }, { manager }));
+      return readProject(await mergePatch(client, PROJECTS, { namespace, name }, { spec }, { manager, strict: true }));
     },
     deleteSession: async (session) => {
       const { namespace, name, uid } = session.metadata;
       return (await client.delete(SESSIONS, { namespace, name }, { uid })) === 'accepted';
     },
+    deleteProject: async (project) => {
+      const { namespace, name, uid } = project.metadata;
+      return (await client.delete(PROJECTS, { namespace, name }, { uid })) === 'accepted';
+    },
+    readSpec: async (kind, namespace, name) =>
+      (await client.get(kind === 'projects' ? PROJECTS : SESSIONS, { namespace, name }))?.['spec'],
     start: () => {
       for (const informer of informers) informer.start();
     },

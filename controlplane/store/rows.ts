@@ -173,6 +173,8 @@ export const ROWS = {
     ended_at: time.nullable(),
     before: json.nullable(),
     after: json.nullable(),
+    before_digest: text.nullable(),
+    after_digest: text.nullable(),
   }),
   idempotency_keys: z.object({
     subject: text,

@@ -303,6 +303,7 @@ create table workspace_settings_revision (
 
 CREATE INDEX audit_by_age ON public.audit USING btree (at);
 CREATE INDEX audit_by_object ON public.audit USING btree (namespace, name, at);
+CREATE INDEX audit_by_subject ON public.audit USING btree (subject, id);
 CREATE INDEX credentials_session ON public.credentials USING btree (session_uid);
 CREATE UNIQUE INDEX events_one_terminal ON public.events USING btree (session_uid, turn_id) WHERE (type = 'turn.ended'::text);
 CREATE UNIQUE INDEX events_resend ON public.events USING btree (session_uid, generation, n) WHERE (n IS NOT NULL);
@@ -319,6 +320,7 @@ CREATE INDEX sessions_pod ON public.sessions USING btree (pod_uid) WHERE (pod_ui
 CREATE INDEX sessions_project ON public.sessions USING btree (project_uid);
 CREATE INDEX turns_by_session ON public.turns USING btree (session_uid, taken_at);
 CREATE UNIQUE INDEX turns_one_open ON public.turns USING btree (session_uid) WHERE (ended_at IS NULL);
+CREATE INDEX usage_by_age ON public.usage USING btree (at);
 CREATE INDEX usage_project_at ON public.usage USING btree (project_uid, at);
 CREATE INDEX usage_session_at ON public.usage USING btree (session_uid, at);
 CREATE TRIGGER sessions_generation_grows BEFORE UPDATE OF generation ON public.sessions FOR EACH ROW WHEN ((new.generation < old.generation)) EXECUTE FUNCTION refuse_older_generation();

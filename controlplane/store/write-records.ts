@@ -1,6 +1,6 @@
 // Statements on audit rows and idempotency keys, and the records that app/writes.ts asks for.
 // Must not know what was written.
-import type { KeyState, StoredAnswer, Write, WriteRecords } from '#controlplane/app/writes.ts';
+import type { KeyState, StoredAnswer, Write, WriteEnd, WriteRecords } from '#controlplane/app/writes.ts';
 import { type Database, firstRow, type Statement } from './statement.ts';
 
 /** How long a key gives the same answer, and how long a call may run before its key is free again. */
@@ -8,16 +8,24 @@ const KEY_TTL = '24 hours';
 const CALL_LIMIT = '2 minutes';
 
 /** A row for a change that begins. */
-export const insertAudit = (write: Write): Statement<{ id: number }> => ({
-  text: `insert into audit (request_id, subject, operation, namespace, name, body_digest)
-    values ($1, $2, $3, $4, $5, $6) returning id`,
-  values: [write.requestId, write.subject, write.operation, write.namespace ?? null, write.name ?? null, write.digest],
+export const insertAudit = (write: Write, before: string | undefined): Statement<{ id: number }> => ({
+  text: `insert into audit (request_id, subject, operation, namespace, name, body_digest, before_digest)
+    values ($1, $2, $3, $4, $5, $6, $7) returning id`,
+  values: [
+    write.requestId,
+    write.subject,
+    write.operation,
+    write.namespace ?? null,
+    write.name ?? null,
+    write.digest,
+    before ?? null,
+  ],
 });
 
 /** How the change ended. */
-export const endAudit = (id: number, status: number, code: string | undefined): Statement => ({
-  text: 'update audit set status = $2, code = $3, ended_at = now() where id = $1',
-  values: [id, status, code ?? null],
+export const endAudit = (id: number, { status, code, after }: WriteEnd): Statement => ({
+  text: 'update audit set status = $2, code = $3, after_digest = $4, ended_at = now() where id = $1',
+  values: [id, status, code ?? null, after ?? null],
 });
 
 /** Takes the key; no row when somebody else has it. */
@@ -59,13 +67,13 @@ export const forgetOldWrites = (auditDays: number): readonly Statement[] => [
 
 /** The records over a database. */
 export const makeWriteRecords = ({ query }: Database): WriteRecords => ({
-  begin: async (write) => {
-    const row = await firstRow(query, insertAudit(write));
+  begin: async (write, before) => {
+    const row = await firstRow(query, insertAudit(write, before));
     if (row === undefined) throw new Error('an audit row came back without its id');
     return row.id;
   },
-  end: async (id, status, code) => {
-    await query(endAudit(id, status, code));
+  end: async (id, end) => {
+    await query(endAudit(id, end));
   },
   claimKey: async (subject, key, digest): Promise<KeyState> => {
     if ((await firstRow(query, takeKey(subject, key, digest))) !== undefined) return { kind: 'claimed' };

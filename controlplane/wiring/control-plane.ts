@@ -4,6 +4,7 @@ import type { Part } from '#base/lifecycle.ts';
 import type { KubeClient } from '#kube/client.ts';
 import { makeCheckNewSession } from '../app/check-new-session.ts';
 import { makeRateLimit } from '../app/rate-limit.ts';
+import { makeRecordsApp } from '../app/records.ts';
 import { makeReseal } from '../app/reseal.ts';
 import { makeRecordWrite } from '../app/writes.ts';
 import { makeAuthenticate } from '../http/authenticate.ts';
@@ -12,11 +13,14 @@ import { mountGit } from '../http/git.ts';
 import { makeGuard } from '../http/guard.ts';
 import { makeProjectHandlers } from '../http/projects.ts';
 import { makePromptHandlers } from '../http/prompts.ts';
+import { makeReadState } from '../http/read-state.ts';
+import { makeRecordHandlers } from '../http/records.ts';
 import { makeGetEvent, makeStreamEvents } from '../http/session-events.ts';
 import { makeSessionHandlers } from '../http/sessions.ts';
 import { limitStreams } from '../http/stream-limit.ts';
 import { makeIdentities } from '../kubernetes/identity.ts';
 import { buildServers, type ControlPlaneServers } from '../server.ts';
+import { makeRecordReads } from '../store/records.ts';
 import { makeSealedTexts } from '../store/sealed-texts.ts';
 import { forgetOldWrites, makeWriteRecords } from '../store/write-records.ts';
 import { type Basics, makeRounds } from './basics.ts';
@@ -62,6 +66,7 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
       perSecond: settings.BEEUNI_RATE_LIMIT_PER_SECOND,
       burst: settings.BEEUNI_RATE_LIMIT_BURST,
     }),
+    readState: makeReadState({ readSpec: resources.readSpec, findProvider: projects.findProvider }),
     recordWrite: makeRecordWrite({
       records: makeWriteRecords(database),
       onLost: (error) => log.error('the end of a change could not be recorded', { err: error }),
@@ -102,7 +107,10 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
       ...makeProjectHandlers({
         fetchProject,
         listProjects: resources.projects.list,
+        createProject: resources.createProject,
         patchProject: resources.patchProject,
+        deleteProject: resources.deleteProject,
+        judgeModel,
         findProjectFact: projects.sync.findFact,
         judgeManifest: (project, text) => projects.sync.judgeText(project.metadata.uid, text),
         platformFlags: config.flags,
@@ -121,10 +129,11 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
       }),
       ...makePromptHandlers({ fetchSession, fetchProject, judgeModel, prompts: sessions.prompts }),
       ...projects.handlers,
+      ...makeRecordHandlers({ fetchProject, records: makeRecordsApp({ reads: makeRecordReads(database), clock }) }),
+      ...projects.settings.handlers,
       streamEvents,
       getEvent: makeGetEvent({ fetchSession, readEvent: sessions.readEvent }),
     },
-      ...projects.settings.handlers,
     sandbox: sessions.sandbox,
     internal: { ...sessions.internal, ...projects.internal },
     gateway: projects.gateway,
@@ -134,7 +143,6 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
   const forgetWrites = makeRounds(wiring, 'old writes', FORGET_INTERVAL_MS, async () => {
     for (const statement of forgetOldWrites(AUDIT_DAYS)) await database.query(statement);
   });
-  return {
   const reseal = makeReseal({
     texts: makeSealedTexts(database, config.sealKeys[0].id),
     seal: wiring.seal,
@@ -153,6 +161,7 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
     },
     0,
   );
+  return {
     servers,
     background: [...projects.background, ...sessions.background, forgetWrites, resealRounds],
     impaired: () => [

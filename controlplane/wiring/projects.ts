@@ -73,6 +73,8 @@ export type ProjectsSide = Readonly<{
   /** The verdict on a model name. Errors: UnavailableError `registry_unavailable`. */
   judgeModel: (name: string) => Promise<ModelVerdict | undefined>;
   settings: SettingsSide;
+  /** A provider as the audit compares it: its keys by name and age. */
+  findProvider: (id: string) => Promise<unknown>;
   handlers: ProviderHandlers & ModelHandlers;
   internal: ProjectSyncHandlers;
   gateway: GatewayHandlers;
@@ -301,6 +303,10 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     sync,
     settings: workspace,
     judgeModel: async (name) => (await models.validate([name])).verdicts[0],
+    findProvider: async (id) => {
+      const stored = await providerStore.find(id);
+      return stored && [stored.definition, stored.keys.map((key) => [key.id, key.addedAt])];
+    },
     handlers: { ...makeProviderHandlers(providers), ...makeModelHandlers(models) },
     internal: makeProjectSyncHandlers(sync),
     gateway: {

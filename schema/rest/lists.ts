@@ -7,6 +7,13 @@ export const pageQuery = z.object({
   cursor: z.string().max(512).optional(),
 });
 
+/** Text of a query that a database is asked for: no control characters. */
+export const queryText = z
+  .string()
+  .min(1)
+  .max(256)
+  .regex(/^[^\p{Cc}]+$/u, 'must not contain control characters');
+
 /** One page; `cursor` is null on the last one. */
 export const pageOf = <T extends z.ZodType>(item: T) =>
   z.object({ items: z.array(item), cursor: z.string().nullable() });

@@ -1,6 +1,7 @@
 // Project routes: read, sync, and what a session started now would run. Source: 20-control-plane §3, J2.
 import { z } from 'zod';
 import { defineRoute } from '../define-route.ts';
+import { FEATURE_FLAGS } from '../resources/project.ts';
 import { fileProblem, projectFact } from '../wire/sync.ts';
 import { objectParams, pageOf, pageQuery } from './lists.ts';
 
@@ -46,6 +47,71 @@ export const getProjectRoute = defineRoute({
   auth: { kind: 'resource', resource: 'projects', verb: 'get' },
   params: objectParams,
   responses: { 200: projectView },
+});
+
+const specBody = z.record(z.string(), z.unknown());
+
+/** `POST P`: a server-side apply with field manager `beeuni-api`; 409 when it exists. */
+export const createProjectRoute = defineRoute({
+  operationId: 'createProject',
+  listener: 'public',
+  method: 'POST',
+  path: '/v1/namespaces/:namespace/projects/:name',
+  summary: 'Create a project',
+  auth: { kind: 'resource', resource: 'projects', verb: 'create' },
+  params: objectParams,
+  body: z.object({ spec: specBody }),
+  responses: { 201: projectView },
+});
+
+/** `PATCH P`: a JSON merge patch of the spec; fields that are not named stay, null removes one. */
+export const patchProjectRoute = defineRoute({
+  operationId: 'patchProject',
+  listener: 'public',
+  method: 'PATCH',
+  path: '/v1/namespaces/:namespace/projects/:name',
+  summary: 'Change fields of a project',
+  auth: { kind: 'resource', resource: 'projects', verb: 'patch' },
+  params: objectParams,
+  body: z.object({ spec: specBody }),
+  responses: { 200: projectView },
+});
+
+/** `DELETE P`: asks Kubernetes to delete it; with `deletionPolicy: Block` it waits for its sessions. */
+export const deleteProjectRoute = defineRoute({
+  operationId: 'deleteProject',
+  listener: 'public',
+  method: 'DELETE',
+  path: '/v1/namespaces/:namespace/projects/:name',
+  summary: 'Delete a project',
+  auth: { kind: 'resource', resource: 'projects', verb: 'delete' },
+  params: objectParams,
+  responses: { 202: z.object({ uid: z.string() }) },
+});
+
+/** One flag of a project: what it is now, which layer decided, and what the project itself says (null: nothing). */
+export const featureView = z.object({
+  name: z.enum(FEATURE_FLAGS),
+  enabled: z.boolean(),
+  available: z.boolean(),
+  source: z.enum(['Project', 'Platform', 'Unavailable']),
+  override: z.boolean().nullable(),
+  platformDefault: z.boolean(),
+  enforcement: z.enum(['routes', 'behavioral', 'ui-only']),
+  stability: z.enum(['experimental', 'beta', 'stable']),
+});
+
+/** `PATCH P/features`: true, false, or null for "as the platform has it"; flags that are not named stay. Source: A208, A209. */
+export const patchFeaturesRoute = defineRoute({
+  operationId: 'patchProjectFeatures',
+  listener: 'public',
+  method: 'PATCH',
+  path: '/v1/namespaces/:namespace/projects/:name/features',
+  summary: 'Override feature flags of a project',
+  auth: { kind: 'resource', resource: 'projects', verb: 'patch' },
+  params: objectParams,
+  body: z.partialRecord(z.enum(FEATURE_FLAGS), z.boolean().nullable()),
+  responses: { 200: z.object({ features: z.array(featureView) }) },
 });
 
 /** `GET P/manifest`: manifest of the newest commit with its errors; null before the first sync. */
@@ -110,5 +176,7 @@ export const validateManifestRoute = defineRoute({
   },
 });
 
+/** See featureView. */
+export type FeatureView = z.output<typeof featureView>;
 /** See projectView. */
 export type ProjectView = z.output<typeof projectView>;

@@ -27,6 +27,14 @@ export const FLAG_FIELDS = {
   warm_sessions: 'warmSessions',
 } as const satisfies Record<FeatureFlag, keyof ProjectSpec['features']>;
 
+/** How a flag is enforced and how settled it is. Source: A208. */
+export const FLAG_FACTS = {
+  llm_gateway: { enforcement: 'routes', stability: 'stable' },
+  pi_harness: { enforcement: 'behavioral', stability: 'beta' },
+  config_releases: { enforcement: 'behavioral', stability: 'experimental' },
+  warm_sessions: { enforcement: 'behavioral', stability: 'experimental' },
+} as const satisfies Record<FeatureFlag, Readonly<{ enforcement: string; stability: string }>>;
+
 function effectiveFlag(state: FlagState, platform: PlatformFlags[FeatureFlag]): EffectiveFlag {
   const project = state === 'Inherit' ? undefined : state === 'Enabled';
   const platformEntry = { layer: 'Platform', value: platform.default } as const;

@@ -112,6 +112,7 @@ before(async () => {
     }),
     authorize: makeAuthorize(identities),
     takeCall: makeRateLimit({ clock: systemClock, perSecond: 1_000, burst: 1_000 }),
+    readState: async () => undefined,
     recordWrite: (_write, _key, run): Promise<StoredAnswer> => run(),
     observe: { authenticated: () => {}, denied: () => {} },
   });

@@ -17,9 +17,19 @@ describe('records of changes', () => {
   after(() => database.close());
 
   let counter = 0;
+  let state: string | undefined;
   const write = (digest = 'd1', subject = 'user:ann') => {
     counter += 1;
-    return { requestId: `r${counter}`, subject, operation: 'createSession', namespace: 'ns', name: 'x', digest };
+    const digestState = async () => state;
+    return {
+      requestId: `r${counter}`,
+      subject,
+      operation: 'createSession',
+      namespace: 'ns',
+      name: 'x',
+      digest,
+      digestState,
+    };
   };
   const answering = (runs: { count: number }) => async (): Promise<StoredAnswer> => {
     runs.count += 1;
@@ -59,6 +69,25 @@ describe('records of changes', () => {
     );
     const row = await auditOf(broken.requestId);
     assert.deepEqual([row?.status, row?.code], [500, 'internal']);
+  });
+
+  test('a row has the digests of the state before and after a success, and of a refusal only the one before', async () => {
+    const digestsOf = async (requestId: string) =>
+      database.pool.query({
+        text: 'select before_digest, after_digest from audit where request_id = $1',
+        values: [requestId],
+      });
+    state = 'one';
+    const mine = write();
+    await record(mine, undefined, async () => {
+      state = 'two';
+      return { status: 200, body: null };
+    });
+    assert.deepEqual(await digestsOf(mine.requestId), [{ before_digest: 'one', after_digest: 'two' }]);
+    const refused = write();
+    await assert.rejects(record(refused, undefined, () => Promise.reject(new ConflictError('conflict', 'no'))));
+    assert.deepEqual(await digestsOf(refused.requestId), [{ before_digest: 'two', after_digest: null }]);
+    state = undefined;
   });
 
   test('the same key and call give the same answer, run once and audited once', async () => {

@@ -89,6 +89,7 @@ export const startSettingsApi = async (database: Database, options: SettingsApiO
     authenticate: async () => ({ kind: 'user', username: 'ann', uid: 'u', groups: [], extra: {} }),
     authorize: async () => undefined,
     takeCall: () => undefined,
+    readState: async () => undefined,
     recordWrite: makeRecordWrite({ records: makeWriteRecords(database), onLost: () => undefined }),
     observe: { authenticated: () => undefined, denied: () => undefined },
   });
