@@ -29,9 +29,16 @@ export type ProjectConfigPorts = Readonly<{
 /** Granted environment of a session with the revision that it belongs to. */
 export type SessionEnv = Readonly<{ env: Readonly<Record<string, string>>; revision: number }>;
 
+/** Gives, for a session as it is now, the model of a run by its prompt; null when none can be resolved. */
+export type RunModel = (
+  session: Session,
+  project: Project,
+) => Promise<(prompt: Readonly<{ agent: string | null; model: string | null }>) => string | null>;
+
 /** The functions about a session's configuration. */
 export type ProjectConfigApp = Readonly<{
   claimConfig: ClaimConfig;
+  runModel: RunModel;
   /** The granted environment alone; undefined while the project was not synced. Errors: UnavailableError. */
   sessionEnv: (session: Session, project: Project) => Promise<SessionEnv | undefined>;
 }>;
@@ -98,6 +105,22 @@ export const makeProjectConfig = (ports: ProjectConfigPorts): ProjectConfigApp =
       const stored = await ports.store.find(project.metadata.uid);
       if (stored?.config === undefined) return undefined;
       return { env: await envOf(session, project, stored.config), revision: stored.secretsRevision };
+    },
+    runModel: async (session, project) => {
+      const [stored, registry] = await Promise.all([ports.store.find(project.metadata.uid), ports.readRegistry()]);
+      const config = stored?.config;
+      const allowed = project.spec.models?.allowed;
+      const isUsable = (name: string): boolean => isUsableModel(name, registry.providers, allowed);
+      return (prompt) => {
+        const agent = prompt.agent ?? (config === undefined ? undefined : agentOf(session, project, config));
+        const layers = {
+          session: prompt.model ?? session.spec.model,
+          agent: config?.agents.find(({ name }) => name === agent)?.model,
+          project: project.spec.defaults?.model,
+          platform: platformModel(ports.defaultModel, registry.providers, allowed),
+        };
+        return effectiveModel(layers, isUsable)?.value ?? null;
+      };
     },
     claimConfig: async (session, project) => {
       const stored = await ports.store.find(project.metadata.uid);

@@ -1,6 +1,8 @@
 // What the rules know of stored sessions, prompts and turns: the shapes that cross between them and the store.
 // Must not know how they are stored.
 import type { TurnOutcome } from '#schema/events/envelope.ts';
+import type { RunSettings } from '#schema/settings/run-settings.ts';
+import type { StoredSettings } from './saved-settings.ts';
 
 /** Names of a session, as the custom resource has them. `projectUid` is empty while the Project is unknown. */
 export type SessionKey = Readonly<{ uid: string; namespace: string; name: string; projectUid: string }>;
@@ -46,8 +48,14 @@ export type PromptWithParts = PromptState & Readonly<{ parts: readonly PromptPar
 /** Who takes turns, appends and reports: the generation of one claim. */
 export type SandboxClaim = Readonly<{ sessionUid: string; generation: number; podUid: string }>;
 
-/** A prompt with the turn that runs it. */
-export type TakenTurn = Readonly<{ turnId: string; prompt: PromptWithParts }>;
+/** A prompt with the turn that runs it. `settings` are null for a turn that was taken before settings were pinned. */
+export type TakenTurn = Readonly<{ turnId: string; prompt: PromptWithParts; settings: RunSettings | null }>;
+
+/** Gives the settings of the run that takes a prompt now. `at`: time of the pin, RFC 3339. Must not wait. */
+export type PinSettings = (
+  stored: StoredSettings,
+  prompt: PromptState,
+) => Readonly<{ at: string; settings: RunSettings }>;
 
 /** What became of an attempt to take a turn. */
 export type Taking = Readonly<{ state: 'taken'; turn: TakenTurn } | { state: 'nothing' } | { state: 'superseded' }>;

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Session } from '#schema/resources/session.ts';
+import { type RunSettings, runSettings } from '#schema/settings/run-settings.ts';
 import { turnIdOf } from './prompts.ts';
 import type { PromptWithParts, Taking } from './session-records.ts';
 import { makeTakeNextTurn } from './turns.ts';
@@ -10,10 +11,14 @@ const claim = { sessionUid: 's', generation: 3, podUid: 'p' };
 const prompt = { id: 'prm_1', message_id: 'm1', parts: [{ type: 'text', text: 'hi' }], agent: null, model: null };
 
 const taking = (taken: Taking, spec: Partial<Session['spec']> = {}) =>
-  makeTakeNextTurn({ take: async () => taken, findSessionByUid: () => ({ spec }) as Session })(claim);
-const taken = (changes: Partial<PromptWithParts> = {}): Taking => ({
+  makeTakeNextTurn({
+    take: async () => taken,
+    preparePin: async () => () => assert.fail('nothing is pinned here'),
+    findSessionByUid: () => ({ spec }) as Session,
+  })(claim);
+const taken = (changes: Partial<PromptWithParts> = {}, settings: RunSettings | null = null): Taking => ({
   state: 'taken',
-  turn: { turnId: 't1', prompt: { ...prompt, ...changes } as PromptWithParts },
+  turn: { turnId: 't1', prompt: { ...prompt, ...changes } as PromptWithParts, settings },
 });
 
 test('10-kubernetes §3 agent and model are those of the prompt, else those that the spec has now, else left to the claim', async () => {
@@ -24,6 +29,14 @@ test('10-kubernetes §3 agent and model are those of the prompt, else those that
   assert.deepEqual([inherited?.agent, inherited?.model], ['spec-agent', 'acme/spec']);
   const none = await taking(taken());
   assert.deepEqual([none?.agent, none?.model], [null, null]);
+});
+
+test('B19 B20 a turn brings the settings of its run, and none when it was taken before settings were pinned', async () => {
+  const settings = runSettings.parse({ revision: 4, hash: 'a'.repeat(64), budgets: {}, roles: {} });
+  const turn = await taking(taken({}, settings));
+  assert.deepEqual(turn?.settings, settings);
+  const old = await taking(taken());
+  assert.ok(old !== null && !('settings' in old));
 });
 
 test('nothing to do is null, an older generation is told that it is superseded', async () => {

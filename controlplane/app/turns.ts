@@ -4,11 +4,17 @@ import { ConflictError } from '#base/errors.ts';
 import type { Turn } from '#schema/wire/turns.ts';
 import type { FindSessionByUid } from './ports.ts';
 import { turnIdOf } from './prompts.ts';
-import type { SandboxClaim, Taking } from './session-records.ts';
+import type { PreparePin } from './run-settings.ts';
+import type { PinSettings, SandboxClaim, Taking } from './session-records.ts';
 
 /** What turns need. */
 export type TurnsPorts = Readonly<{
-  take: (claim: SandboxClaim, turnId: (promptId: string, attempt: number) => string) => Promise<Taking>;
+  take: (
+    claim: SandboxClaim,
+    turnId: (promptId: string, attempt: number) => string,
+    pin: PinSettings,
+  ) => Promise<Taking>;
+  preparePin: PreparePin;
   findSessionByUid: FindSessionByUid;
 }>;
 
@@ -19,12 +25,12 @@ export type TakeNextTurn = (claim: SandboxClaim) => Promise<Turn | null>;
 export const makeTakeNextTurn =
   (ports: TurnsPorts): TakeNextTurn =>
   async (claim) => {
-    const taking = await ports.take(claim, turnIdOf);
+    const taking = await ports.take(claim, turnIdOf, await ports.preparePin(claim.sessionUid));
     if (taking.state === 'superseded') {
       throw new ConflictError('superseded', `generation ${claim.generation} is not the newest claim of the session`);
     }
     if (taking.state === 'nothing') return null;
-    const { turnId, prompt } = taking.turn;
+    const { turnId, prompt, settings } = taking.turn;
     const spec = ports.findSessionByUid(claim.sessionUid)?.spec;
     return {
       turnId,
@@ -33,5 +39,6 @@ export const makeTakeNextTurn =
       parts: [...prompt.parts],
       agent: prompt.agent ?? spec?.agent ?? null,
       model: prompt.model ?? spec?.model ?? null,
+      ...(settings === null ? {} : { settings }),
     };
   };

@@ -46,7 +46,7 @@ export const storeEndings = async (query: Query, endings: readonly Ending[]): Pr
 };
 
 /** Thread of events that the control plane writes itself. */
-const ROOT_THREAD = 'root';
+export const ROOT_THREAD = 'root';
 
 /**
  * Ends the open turn of a session whose daemon will not: one terminal event, turn and prompt. Gives back the turn's id,

@@ -1,7 +1,18 @@
 // Transactions on the prompt inbox: admission, taking the next turn, withdrawal, abort. Exactly once under any number
 // of callers: every change happens under the session's lock. Must not know the rules of admission.
-import { LimitError } from '#base/errors.ts';
-import type { NewPrompt, PromptState, SandboxClaim, SessionKey, Taking } from '../app/session-records.ts';
+import { InvalidError, LimitError } from '#base/errors.ts';
+import { sameJson } from '../app/same-json.ts';
+import type {
+  NewPrompt,
+  PinSettings,
+  PromptState,
+  PromptWithParts,
+  SandboxClaim,
+  SessionKey,
+  Taking,
+} from '../app/session-records.ts';
+import { ROOT_THREAD } from './end-turns.ts';
+import { advanceLogs, insertEvents } from './events.ts';
 import { raiseFact, raiseFacts } from './facts.ts';
 import {
   countQueued,
@@ -12,9 +23,10 @@ import {
   startPrompt,
   withdrawPrompt,
 } from './prompts.ts';
-import { ensureSessions, lockSessions, wantStart } from './sessions.ts';
-import { type Database, firstRow } from './statement.ts';
-import { askAbort, insertTurn } from './turns.ts';
+import { ensureSessions, type LockedSession, lockSessions, wantStart } from './sessions.ts';
+import { readSettings } from './settings-store.ts';
+import { type Database, firstRow, type Query } from './statement.ts';
+import { askAbort, getTurnSettings, insertTurn } from './turns.ts';
 
 /** Prompts that may wait in one session. */
 const MAX_QUEUED = 1_000;
@@ -24,12 +36,19 @@ export type StoredPrompt = Readonly<{ prompt: PromptState; created: boolean; abo
 
 /** Functions of the inbox. */
 export type PromptInbox = Readonly<{
-  /** Undefined for a closed session. Errors: LimitError `rate_limited` when 1,000 prompts wait. */
+  /**
+   * Undefined for a closed session. Errors: LimitError `rate_limited` when 1,000 prompts wait, InvalidError
+   * `idempotency_key_reused` for a message id that stands for another prompt.
+   */
   admit: (session: SessionKey, prompt: NewPrompt) => Promise<StoredPrompt | undefined>;
   /** Creates the rows of sessions that are new, and their prompts. */
   admitSeen: (sessions: readonly SessionKey[], prompts: readonly NewPrompt[]) => Promise<void>;
-  /** The running prompt of this generation again, else the next one. `turnIdOf` names the turn of an attempt. */
-  take: (taker: SandboxClaim, turnIdOf: (promptId: string, attempt: number) => string) => Promise<Taking>;
+  /** The running prompt of this generation again, else the next one. `turnIdOf` names the turn of an attempt; `pin` gives a new turn its settings, which the log tells. */
+  take: (
+    taker: SandboxClaim,
+    turnIdOf: (promptId: string, attempt: number) => string,
+    pin?: PinSettings,
+  ) => Promise<Taking>;
   /** Whether the prompt waited and is now withdrawn. */
   withdraw: (sessionUid: string, id: string) => Promise<boolean>;
   /** The turn that was asked to end; undefined when none is open. */
@@ -37,6 +56,45 @@ export type PromptInbox = Readonly<{
   /** Wishes for a start. */
   wake: (session: SessionKey) => Promise<void>;
 }>;
+
+/** Appends what a run was given, before anything of the run itself. The session is locked. */
+const tellPinned = async (
+  query: Query,
+  session: LockedSession,
+  turnId: string,
+  { at, settings }: ReturnType<PinSettings>,
+): Promise<void> => {
+  const seq = session.head_seq + 1;
+  await query(
+    insertEvents([
+      {
+        session_uid: session.uid,
+        seq,
+        generation: session.generation,
+        n: null,
+        id: `pin_${turnId}`,
+        type: 'run.settings.pinned',
+        thread_id: ROOT_THREAD,
+        turn_id: turnId,
+        at,
+        hidden: true,
+        caused_by: null,
+        data: JSON.stringify(settings),
+      },
+    ]),
+  );
+  await query(advanceLogs([{ uid: session.uid, headSeq: seq, acknowledgedN: session.acknowledged_n }]));
+};
+
+/** A message id stands for one content: the same id with another one is a mistake that must not be lost. */
+const refuseOtherContent = (known: PromptWithParts, sent: NewPrompt): void => {
+  const isSame = sameJson(known.parts, sent.parts) && known.agent === sent.agent && known.model === sent.model;
+  if (isSame) return;
+  throw new InvalidError(
+    'idempotency_key_reused',
+    'this messageId was used for another prompt of the session; use a new one',
+  );
+};
 
 /** The inbox over a database. */
 export const makePromptInbox = (database: Database): PromptInbox => ({
@@ -46,7 +104,10 @@ export const makePromptInbox = (database: Database): PromptInbox => ({
       const locked = await firstRow(query, lockSessions([session.uid]));
       if (locked === undefined || locked.closed_at !== null) return undefined;
       const known = await firstRow(query, getPromptByMessageId(session.uid, prompt.messageId));
-      if (known !== undefined) return { prompt: known, created: false, abortTurnId: undefined };
+      if (known !== undefined) {
+        refuseOtherContent(known, prompt);
+        return { prompt: known, created: false, abortTurnId: undefined };
+      }
       const waiting = await firstRow(query, countQueued(session.uid));
       if ((waiting?.count ?? 0) >= MAX_QUEUED) {
         throw new LimitError('rate_limited', `${MAX_QUEUED} prompts wait already; withdraw some or let them run`);
@@ -69,7 +130,7 @@ export const makePromptInbox = (database: Database): PromptInbox => ({
       );
     }),
 
-  take: (taker, turnIdOf) =>
+  take: (taker, turnIdOf, pin) =>
     database.withTransaction(async (query) => {
       const uid = taker.sessionUid;
       const session = await firstRow(query, lockSessions([uid]));
@@ -78,19 +139,23 @@ export const makePromptInbox = (database: Database): PromptInbox => ({
       const running = await firstRow(query, getRunningPrompt(uid));
       if (running !== undefined) {
         if (running.turn_id === null) throw new Error('a running prompt has no turn');
-        return { state: 'taken', turn: { turnId: running.turn_id, prompt: running } };
+        const settings = (await firstRow(query, getTurnSettings(running.turn_id)))?.settings ?? null;
+        return { state: 'taken', turn: { turnId: running.turn_id, prompt: running, settings } };
       }
       if (session.fenced_pod_uid === taker.podUid) return { state: 'nothing' };
       const next = await firstRow(query, getNextPrompt(uid));
       if (next === undefined) return { state: 'nothing' };
       const attempt = next.attempt + 1;
       const turnId = turnIdOf(next.id, attempt);
+      const pinned = pin === undefined ? undefined : pin(await readSettings(query), next);
+      const settings = pinned?.settings ?? null;
       await query(startPrompt(next.id, attempt, turnId));
       await query(
-        insertTurn({ id: turnId, sessionUid: uid, promptId: next.id, generation: taker.generation, attempt }),
+        insertTurn({ id: turnId, sessionUid: uid, promptId: next.id, generation: taker.generation, attempt, settings }),
       );
+      if (pinned !== undefined) await tellPinned(query, session, turnId, pinned);
       await raiseFact(query, { kind: 'session', uid });
-      return { state: 'taken', turn: { turnId, prompt: next } };
+      return { state: 'taken', turn: { turnId, prompt: next, settings } };
     }),
 
   withdraw: (sessionUid, id) =>

@@ -78,6 +78,7 @@ export const ROWS = {
     commit_sha: text.nullable(),
     final: flag,
   }),
+    settings: json.nullable(),
   events: z.object({
     session_uid: text,
     seq: whole,

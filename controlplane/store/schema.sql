@@ -256,6 +256,7 @@ create table turns (
   summary text,
   commit_sha text,
   final boolean not null default false,
+  settings jsonb,
   constraint turns_check CHECK (((ended_at IS NULL) = (outcome IS NULL))),
   constraint turns_outcome_check CHECK ((outcome = ANY (ARRAY['Succeeded'::text, 'Failed'::text, 'Aborted'::text, 'Interrupted'::text]))),
   constraint turns_prompt_id_fkey FOREIGN KEY (prompt_id) REFERENCES prompts(id) ON DELETE CASCADE,

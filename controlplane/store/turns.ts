@@ -1,6 +1,7 @@
 // Statements on turns. The session's row is locked by the caller wherever a state changes.
 // Must not know when a turn ends, or what follows.
 import type { TurnOutcome } from '#schema/events/envelope.ts';
+import type { RunSettings } from '#schema/settings/run-settings.ts';
 import type { Statement } from './statement.ts';
 
 /** One turn as far as decisions need it. */
@@ -13,16 +14,38 @@ export type TurnRow = Readonly<{
   abort_asked: boolean;
   thread_id: string | null;
   ended_at: string | null;
+  start_seq: number | null;
 }>;
 
-const COLUMNS = 'id, session_uid, prompt_id, generation, attempt, abort_asked, thread_id, ended_at';
+const COLUMNS = 'id, session_uid, prompt_id, generation, attempt, abort_asked, thread_id, ended_at, start_seq';
 
 /** Records that a prompt was taken. */
 export const insertTurn = (
-  turn: Readonly<{ id: string; sessionUid: string; promptId: string; generation: number; attempt: number }>,
+  turn: Readonly<{
+    id: string;
+    sessionUid: string;
+    promptId: string;
+    generation: number;
+    attempt: number;
+    settings: RunSettings | null;
+  }>,
 ): Statement => ({
-  text: 'insert into turns (id, session_uid, prompt_id, generation, attempt) values ($1, $2, $3, $4, $5)',
-  values: [turn.id, turn.sessionUid, turn.promptId, turn.generation, turn.attempt],
+  text: `insert into turns (id, session_uid, prompt_id, generation, attempt, settings)
+    values ($1, $2, $3, $4, $5, $6)`,
+  values: [
+    turn.id,
+    turn.sessionUid,
+    turn.promptId,
+    turn.generation,
+    turn.attempt,
+    turn.settings === null ? null : JSON.stringify(turn.settings),
+  ],
+});
+
+/** The settings that a turn was given. */
+export const getTurnSettings = (id: string): Statement<{ settings: RunSettings | null }> => ({
+  text: 'select settings from turns where id = $1',
+  values: [id],
 });
 
 /** Turns by id. */
@@ -44,10 +67,18 @@ export const askAbort = (sessionUid: string): Statement<{ id: string }> => ({
 });
 
 /** Records when turns started and in which thread. */
-export const startTurns = (starts: readonly Readonly<{ id: string; at: string; threadId: string }>[]): Statement => ({
-  text: `update turns t set started_at = coalesce(t.started_at, s.at), thread_id = s.thread_id
-    from unnest($1::text[], $2::timestamptz[], $3::text[]) as s(id, at, thread_id) where t.id = s.id`,
-  values: [starts.map((start) => start.id), starts.map((start) => start.at), starts.map((start) => start.threadId)],
+export const startTurns = (
+  starts: readonly Readonly<{ id: string; at: string; threadId: string; seq: number }>[],
+): Statement => ({
+  text: `update turns t set started_at = coalesce(t.started_at, s.at), thread_id = s.thread_id,
+      start_seq = coalesce(t.start_seq, s.seq)
+    from unnest($1::text[], $2::timestamptz[], $3::text[], $4::bigint[]) as s(id, at, thread_id, seq) where t.id = s.id`,
+  values: [
+    starts.map((start) => start.id),
+    starts.map((start) => start.at),
+    starts.map((start) => start.threadId),
+    starts.map((start) => start.seq),
+  ],
 });
 
 /** How a turn ended. `final`: its prompt does not run again. */
@@ -60,15 +91,16 @@ export type TurnEnd = Readonly<{
   summary: string | null;
   commit: string | null;
   final: boolean;
+  seq: number;
 }>;
 
 /** Ends turns that are open, and makes each the last one of its session. */
 export const endTurns = (ends: readonly TurnEnd[]): Statement => ({
   text: `with ended as (
       update turns t set ended_at = e.at, outcome = e.outcome, code = e.code, message = e.message, summary = e.summary,
-        commit_sha = e.commit_sha, final = e.final, started_at = coalesce(t.started_at, t.taken_at)
-      from unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[])
-        as e(id, at, outcome, code, message, summary, commit_sha, final)
+        commit_sha = e.commit_sha, final = e.final, started_at = coalesce(t.started_at, t.taken_at), end_seq = e.seq
+      from unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[],
+        $9::bigint[]) as e(id, at, outcome, code, message, summary, commit_sha, final, seq)
       where t.id = e.id and t.ended_at is null returning t.id, t.session_uid)
     update sessions s set last_turn_id = ended.id, idle_since = now() from ended where s.uid = ended.session_uid`,
   values: [
@@ -80,5 +112,6 @@ export const endTurns = (ends: readonly TurnEnd[]): Statement => ({
     ends.map((end) => end.summary),
     ends.map((end) => end.commit),
     ends.map((end) => end.final),
+    ends.map((end) => end.seq),
   ],
 });

@@ -51,7 +51,7 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
     ...wiring,
     pushEnv: (uid, revision, env) => sessions.deliver.pushEnv(uid, revision, env),
   });
-  const sessions = wireSessions({ ...wiring, claimConfig: projects.claimConfig });
+  const sessions = wireSessions({ ...wiring, claimConfig: projects.claimConfig, preparePin: projects.preparePin });
 
   const identities = makeIdentities({ client, clock, audience: settings.BEEUNI_AUDIENCE });
   const guard = makeGuard({

@@ -20,6 +20,7 @@ import { makeProjectSync, type ProjectSync } from '../app/project-sync.ts';
 import { makeReadProviderKeys } from '../app/provider-keys.ts';
 import { makeProvidersApp, type ProvidersApp } from '../app/providers.ts';
 import { makeRegistryReader } from '../app/registry.ts';
+import { makePreparePin, type PreparePin } from '../app/run-settings.ts';
 import { makeChatHandler } from '../gateway/chat.ts';
 import { makeListProviderModels } from '../gateway/list-models.ts';
 import { makeGatewayModelsHandler } from '../gateway/models.ts';
@@ -73,6 +74,7 @@ export type ProjectsSide = Readonly<{
   /** The verdict on a model name. Errors: UnavailableError `registry_unavailable`. */
   judgeModel: (name: string) => Promise<ModelVerdict | undefined>;
   settings: SettingsSide;
+  preparePin: PreparePin;
   /** A provider as the audit compares it: its keys by name and age. */
   findProvider: (id: string) => Promise<unknown>;
   handlers: ProviderHandlers & ModelHandlers;
@@ -118,6 +120,8 @@ const registerEnvModel = async (wiring: Basics, providers: ProvidersApp): Promis
   await providers.put(ENV_PROVIDER, input, true);
   wiring.log.info('the model of the environment is registered', { provider: ENV_PROVIDER });
 };
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /** Puts it together; makes its folders, and nothing else runs before its background parts are started. */
 export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide> => {
@@ -213,7 +217,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     parseGitCredentials: parseCredentials,
     readRegistry: registry.fresh,
     parseYaml,
-    sha256: (text) => createHash('sha256').update(text).digest('hex'),
+    sha256,
     pushSecrets,
     defaultModel,
     pollIntervalSeconds: settings.BEEUNI_GIT_POLL_INTERVAL_SECONDS,
@@ -302,6 +306,16 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     claimConfig: projectConfig.claimConfig,
     sync,
     settings: workspace,
+    preparePin: makePreparePin({
+      settings: workspace.app,
+      readRegistry: registry.cached,
+      runModel: projectConfig.runModel,
+      findSessionByUid: resources.sessions.findByUid,
+      findProject: resources.projects.find,
+      environmentModel: defaultModel ?? null,
+      sha256,
+      clock,
+    }),
     judgeModel: async (name) => (await models.validate([name])).verdicts[0],
     findProvider: async (id) => {
       const stored = await providerStore.find(id);

@@ -10,6 +10,7 @@ import { FACTS_KEY, makeStreamFacts } from '../app/facts.ts';
 import { makeHealth } from '../app/health.ts';
 import type { ClaimConfig } from '../app/ports.ts';
 import { makePrompts, type Prompts } from '../app/prompts.ts';
+import type { PreparePin } from '../app/run-settings.ts';
 import { makeSeenSessions } from '../app/seen-sessions.ts';
 import { makeLifecycle } from '../app/session-lifecycle.ts';
 import type { SessionKey } from '../app/session-records.ts';
@@ -54,7 +55,7 @@ const GONE_TTL_SECONDS = 86_400;
 const KEPT_EVENTS = 200_000;
 
 /** What the sessions' side needs from the projects' side. */
-export type SessionsWiring = Basics & Readonly<{ claimConfig: ClaimConfig }>;
+export type SessionsWiring = Basics & Readonly<{ claimConfig: ClaimConfig; preparePin: PreparePin }>;
 
 /** The sessions' side. `background` is in the order of starting; the caches are complete before. */
 export type SessionsSide = Readonly<{
@@ -204,7 +205,11 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
       // A held claim must not hold up the end of the process; its pod asks again.
       claim: (caller, request, signal) => claim(caller, request, AbortSignal.any([signal, wiring.stopping])),
       reportHealth: health.report,
-      takeNextTurn: makeTakeNextTurn({ take: inbox.take, findSessionByUid: resources.sessions.findByUid }),
+      takeNextTurn: makeTakeNextTurn({
+        take: inbox.take,
+        preparePin: wiring.preparePin,
+        findSessionByUid: resources.sessions.findByUid,
+      }),
       appendEvents: makeAppendEvents({ storeBatch: makeStoreBatch(database, decideTurnEnd), isDataError }),
       onBye: (sessionUid, reason) => log.info('a daemon says good-bye', { sessionUid, reason }),
     }),

@@ -1,6 +1,7 @@
 // The event log's words: envelope, event types with their data, and the terminal event of a turn.
 // Source: 20-control-plane §8, A139 to A142. Must not know how events are stored or sent.
 import { z } from 'zod';
+import { runSettings } from '../settings/run-settings.ts';
 
 /** How a turn ended; Interrupted: the sandbox or the daemon died. Source: 10-kubernetes §3, status.lastTurn. */
 export const turnOutcome = z.enum(['Succeeded', 'Failed', 'Aborted', 'Interrupted']);
@@ -76,6 +77,8 @@ export const EVENT_DATA = {
     summary: z.string().max(4096).nullable(),
     commit: z.string().max(64).nullable(),
   }),
+  'run.settings.pinned': runSettings,
+  'prompt.steered': z.object({ promptId: z.string(), messageId: z.string() }),
   'harness.selected': z.object({ id: z.string(), version: z.string().nullable() }),
   'message.updated': z.object({ message }),
   'message.removed': z.object({ messageId: z.string() }),

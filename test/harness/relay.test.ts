@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { createLogger } from '#base/log.ts';
 import { type Relay, startRelay } from '#daemon/host/relay/relay.ts';
+import { budgetsOfRun } from '#schema/settings/run-settings.ts';
 
 const TOKEN = 'loopback';
 const CREDENTIAL = 'bs_credential';
@@ -141,6 +142,16 @@ describe('the relay', { timeout: 60_000 }, () => {
       rest.push(Buffer.from(part.value));
     }
     assert.deepEqual(Buffer.concat(rest), Buffer.concat(chunks.slice(1).map((chunk) => Buffer.from(chunk))));
+  });
+
+  it('B13 B19 has for each run the ceiling of its snapshot, and the compiled one without a snapshot', async () => {
+    const status = async (bytes: number): Promise<number> => (await chat('x'.repeat(bytes))).status;
+    relay.limitModels(10);
+    assert.deepEqual([await status(10), await status(11)], [200, 413]);
+    relay.limitModels(20);
+    assert.deepEqual([await status(20), await status(21)], [200, 413]);
+    relay.limitModels(budgetsOfRun(undefined).max_model_request_bytes);
+    assert.deepEqual([await status(2_064_384), await status(2_064_385)], [200, 413]);
   });
 
   it('B13 refuses a request above the ceiling, declared or not, and passes no whole one on', async () => {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '#base/clock.ts';
 import type { Logger } from '#base/log.ts';
+import { budgetsOfRun } from '#schema/settings/run-settings.ts';
 import type { ClaimAnswer } from '#schema/wire/claim.ts';
 import type { DaemonConfig } from '../config.ts';
 import type { Adapter, Harness, HarnessHost } from '../harness/contract/adapter.ts';
@@ -266,7 +267,12 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
 
   const startTurns = (started: Harness): Turns =>
     createTurns({
-      takeNextTurn: () => calls.takeNextTurn(),
+      takeNextTurn: async () => {
+        const turn = await calls.takeNextTurn();
+        // What is saved later does not touch this run. Source: 40-settings B19, B20.
+        if (turn !== null) relay.limitModels(budgetsOfRun(turn.settings).max_model_request_bytes);
+        return turn;
+      },
       harness: started,
       harnessId: claim.harness,
       branch: claim.branch,

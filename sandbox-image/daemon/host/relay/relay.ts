@@ -50,6 +50,8 @@ export type Relay = Readonly<{
   open: (target: RelayTarget) => void;
   /** Serves these tools from now on. Source: A110. */
   offerTools: (tools: ToolHost) => void;
+  /** Sets the ceiling of the model requests that begin from now on; 0 allows nothing. */
+  limitModels: (maxModelRequestBytes: number) => void;
   /** Refuses model calls from now on: the session is ending. */
   closeModels: () => void;
   stop: () => void;
@@ -302,6 +304,9 @@ export const startRelay = async (ports: RelayPorts): Promise<Relay> => {
     },
     offerTools: (offered) => {
       tools = offered;
+    },
+    limitModels: (maxModelRequestBytes) => {
+      if (target !== undefined) target = { ...target, maxModelRequestBytes };
     },
     closeModels: () => {
       modelsClosed = true;
