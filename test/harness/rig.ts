@@ -9,6 +9,7 @@ import {
 import { type GitBackend, makeGitBackend } from '#test/support/git-backend.ts';
 import {
   type ClaimOverrides,
+  type ControlPlaneOptions,
   type ScriptedControlPlane,
   startScriptedControlPlane,
 } from '#test/support/scripted-control-plane.ts';
@@ -36,7 +37,11 @@ export type Rig = Readonly<{
 
 /** Sets up everything but a daemon. */
 export const makeRig = async (
-  options: Readonly<{ files?: Readonly<Record<string, string>>; claim?: ClaimOverrides }> = {},
+  options: Readonly<{
+    files?: Readonly<Record<string, string>>;
+    claim?: ClaimOverrides;
+    searchResults?: ControlPlaneOptions['searchResults'];
+  }> = {},
 ): Promise<Rig> => {
   const git = makeGitBackend(
     options.files ?? { 'README.md': '# Shop\n', 'AGENTS.md': 'Marker of the rules: bumblebee.\n' },
@@ -47,6 +52,7 @@ export const makeRig = async (
     git,
     provider: { url: provider.url, key: CANARY.providerKey },
     claim: options.claim,
+    searchResults: options.searchResults,
   });
   const folders = makeSandboxFolders(CANARY.podToken);
   const daemons: DaemonProcess[] = [];

@@ -3,7 +3,7 @@
 // It keeps everything in memory and can be told to be gone. Must not know the daemon's code.
 import { randomBytes } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
-import { ConflictError, InvalidError, UnauthenticatedError, UnavailableError } from '#base/errors.ts';
+import { ConflictError, InvalidError, UnauthenticatedError, UnavailableError, UnsupportedError } from '#base/errors.ts';
 import { listen } from '#base/http/listen.ts';
 import { type Guard, mount } from '#base/http/mount.ts';
 import { mountRaw } from '#base/http/raw-route.ts';
@@ -15,6 +15,7 @@ import { chatCompletionsRoute, GATEWAY_PATH, gatewayModelsRoute } from '#schema/
 import { GIT_PATH, gitInfoRefsRoute, gitReceivePackRoute, gitUploadPackRoute } from '#schema/wire/git.ts';
 import { type HealthDocument, healthReportRoute } from '#schema/wire/health.ts';
 import { appendEventsRoute, byeRoute, nextTurnRoute, type Turn } from '#schema/wire/turns.ts';
+import { type SearchResult, webImagesRoute, webScrapeRoute, webSearchRoute } from '#schema/wire/web.ts';
 import type { GitBackend } from './git-backend.ts';
 import { until } from './until.ts';
 
@@ -30,6 +31,8 @@ export type ControlPlaneOptions = Readonly<{
   git: GitBackend;
   provider: Readonly<{ url: string; key: string }>;
   claim?: ClaimOverrides | undefined;
+  /** What every web search finds; without it there is no back end. */
+  searchResults?: readonly SearchResult[] | undefined;
 }>;
 
 /** A running double. */
@@ -229,6 +232,18 @@ export const startScriptedControlPlane = async (options: ControlPlaneOptions): P
     },
     guard,
   );
+  const { searchResults } = options;
+  const noWeb = (): never => {
+    throw new UnsupportedError('web_not_configured', 'this installation has no back end for this web tool');
+  };
+  mount(
+    server,
+    webSearchRoute,
+    async () => ({ status: 200 as const, body: { results: searchResults?.slice() ?? noWeb() } }),
+    guard,
+  );
+  mount(server, webImagesRoute, async () => noWeb(), guard);
+  mount(server, webScrapeRoute, async () => noWeb(), guard);
   for (const route of [gitInfoRefsRoute, gitUploadPackRoute, gitReceivePackRoute]) {
     mountRaw(
       server,

@@ -19,7 +19,7 @@ export const skillRulesOf = (
   agent: Pick<CompiledAgent, 'permission' | 'skills'>,
 ): PermissionAction | Rules | undefined => {
   const { permission, skills } = agent;
-  const own = typeof permission === 'object' && Object.hasOwn(permission, 'skill') ? permission['skill'] : undefined;
+  const own = typeof permission === 'object' ? (permission['skill'] ?? permission['*']) : permission;
   if (skills === 'all' || own === 'deny') return own;
   const ruled = own === undefined ? undefined : { skill: own };
   const actionOf = (name: string) => decidePermission(ruled, { keys: ['skill'], subjects: [name] });

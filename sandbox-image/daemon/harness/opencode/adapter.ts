@@ -9,11 +9,12 @@ import { UnavailableError } from '#base/errors.ts';
 import type { Adapter, Harness, HarnessHealth, HarnessHost, HumanRequest } from '../contract/adapter.ts';
 import type { VerbTurn } from '../contract/capabilities.ts';
 import { createOpencodeClient, type OpencodeClient } from './client.ts';
-import { modelsOf, opencodeConfig } from './config-files.ts';
+import { modelsOf, opencodeConfig, PROVIDER_ID } from './config-files.ts';
 import { createEventMapper, type Effect, type EventMapper } from './map-events.ts';
 import { opencodeMembers } from './members.ts';
 import { messageIds } from './message-id.ts';
 import { startOpencode, writeConfig } from './process.ts';
+import { readProjectDirectory } from './project-directory.ts';
 import { type Server, supervise } from './supervisor.ts';
 import { createTurnRunner, type OpencodeTimes } from './turn-runner.ts';
 
@@ -48,14 +49,29 @@ export const startHarness = async (
 ): Promise<Harness> => {
   const { clock, log, session } = host;
   const times = settings.times ?? DEFAULT_TIMES;
+  const knownModels = new Set(modelsOf(session).map(({ name }) => name));
+  const project = readProjectDirectory(
+    host.configDirectory,
+    {
+      agents: new Set(session.agents.map(({ name }) => name)),
+      modelOf: (name) => (knownModels.has(name) ? `${PROVIDER_ID}/${name}` : undefined),
+    },
+    log,
+  );
+  const copies = [
+    ...project.copied,
+    ...host.skills.map(({ name, directory }) => ({ from: directory, to: `skills/${name}` })),
+  ];
   const config = opencodeConfig({
     session,
     modelBaseUrl: host.relay.modelBaseUrl,
     environmentUrl: host.relay.environmentUrl,
+    toolsUrl: host.relay.toolsUrl,
+    tools: host.tools,
+    project,
     rulesPath: host.rules?.path ?? null,
     configDirectory: join(realpathSync(dirname(host.paths.config)), basename(host.paths.config)),
   });
-  const models = new Set(modelsOf(session).map((model) => model.name));
   const agentModels = new Map(session.agents.map((agent) => [agent.name, agent.model]));
   const program = settings.program ?? 'opencode';
   /** The session's conversation; a fork puts another one in its place. */
@@ -146,7 +162,7 @@ export const startHarness = async (
   mkdirSync(host.paths.data, { recursive: true });
   const supervisor = supervise({
     start: (signal) => {
-      writeConfig(host.paths.config, config.files);
+      writeConfig(host.paths.config, config.files, copies);
       return startOpencode(
         {
           program,
@@ -194,9 +210,9 @@ export const startHarness = async (
   };
 
   const modelOf = (turn: VerbTurn, agent: string | undefined): string | undefined => {
-    if (turn.model !== null) return models.has(turn.model) ? turn.model : undefined;
+    if (turn.model !== null) return knownModels.has(turn.model) ? turn.model : undefined;
     const own = turn.agent !== null && agent === turn.agent ? agentModels.get(agent) : undefined;
-    return own !== undefined && models.has(own) ? own : session.model?.name;
+    return own !== undefined && knownModels.has(own) ? own : session.model?.name;
   };
 
   const switchTo = async (server: Server, sessionId: string): Promise<void> => {

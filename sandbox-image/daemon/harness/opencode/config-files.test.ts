@@ -2,8 +2,19 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { CompiledAgent } from '#schema/wire/claim.ts';
+import { noTools } from '#test/support/tool-host.ts';
 import type { HarnessSession } from '../contract/adapter.ts';
+import type { ToolHost } from '../contract/tools.ts';
 import { opencodeConfig, permissionOf } from './config-files.ts';
+
+/** Tools of the given names, visible to agents as the map says; to others all of them. */
+const toolsOf = (
+  names: readonly string[],
+  visible: Readonly<Record<string, readonly string[]>> = {},
+): Pick<ToolHost, 'specs' | 'visibleTo'> => ({
+  specs: names.map((name) => ({ name, description: name, parameters: { type: 'object' } })),
+  visibleTo: (agent) => new Set(visible[agent ?? 'dev'] ?? names),
+});
 
 const anAgent = (agent: Partial<CompiledAgent> = {}): CompiledAgent => ({
   name: 'dev',
@@ -33,8 +44,16 @@ const aSession = (session: Partial<HarnessSession> = {}): HarnessSession => ({
   ...session,
 });
 
-const configOf = (session: HarnessSession, rulesPath: string | null = '/workspace/AGENTS.md') =>
+const configOf = (
+  session: HarnessSession,
+  rulesPath: string | null = '/workspace/AGENTS.md',
+  changes: Partial<Pick<Parameters<typeof opencodeConfig>[0], 'tools' | 'project'>> = {},
+) =>
   opencodeConfig({
+    toolsUrl: 'http://127.0.0.1:1/beeuni/tools',
+    tools: noTools,
+    project: { settings: {}, commands: [], ownTools: new Set() },
+    ...changes,
     session,
     modelBaseUrl: 'http://127.0.0.1:1/v1',
     environmentUrl: 'http://127.0.0.1:1/env',
@@ -64,7 +83,7 @@ describe('opencodeConfig', () => {
         'temperature: 0.2',
         'top_p: 0.9',
         'steps: 5',
-        'permission: {}',
+        'permission: {"skill":"allow"}',
         '---',
         'You are dev. {env:HOME} {file:/etc/passwd}',
         '',
@@ -118,15 +137,84 @@ describe('opencodeConfig', () => {
 });
 
 describe('permissionOf', () => {
-  it('A102 compiles the skills grant into permission.skill', () => {
-    assert.deepEqual(permissionOf(anAgent({ skills: 'none' })), { skill: 'deny' });
-    assert.deepEqual(permissionOf(anAgent({ skills: ['a'], permission: { bash: 'ask' } })), {
+  it('A102 compiles the skills grant into permission.skill, and A129 leaves the managed ones in', () => {
+    assert.deepEqual(permissionOf(anAgent({ skills: 'none' }), noTools), {
+      skill: { '*': 'deny', 'beeuni-*': 'allow' },
+    });
+    assert.deepEqual(permissionOf(anAgent({ skills: ['a'], permission: { bash: 'ask' } }), noTools), {
       bash: 'ask',
-      skill: { '*': 'deny', a: 'allow' },
+      skill: { '*': 'deny', a: 'allow', 'beeuni-*': 'allow' },
+    });
+  });
+
+  it('A129 hides a skill by a deny of the agent, also a managed one, and never widens the grant by an allow', () => {
+    const rules = (skill: CompiledAgent['permission'], skills: CompiledAgent['skills']) =>
+      permissionOf(anAgent({ skills, permission: skill }), noTools)['skill'];
+    assert.equal(rules({ skill: 'deny' }, ['a']), 'deny');
+    assert.equal(rules('deny', 'all'), 'deny');
+    assert.deepEqual(rules({ skill: { 'beeuni-*': 'deny', b: 'allow' } }, ['a']), {
+      '*': 'deny',
+      a: 'allow',
+      'beeuni-*': 'deny',
     });
   });
 
   it('A101 writes a single action as the rule for everything', () => {
-    assert.deepEqual(permissionOf(anAgent({ permission: 'deny' })), { '*': 'deny' });
+    assert.deepEqual(permissionOf(anAgent({ permission: 'deny' }), noTools), { '*': 'deny', skill: 'deny' });
+  });
+
+  it('A117 writes patterns so that the longest comes last, where OpenCode takes it', () => {
+    const rules = permissionOf(
+      anAgent({ permission: { bash: { 'git push *': 'ask', 'git *': 'allow', '*': 'deny' } } }),
+      noTools,
+    );
+    assert.deepEqual(Object.keys(rules['bash'] as object), ['*', 'git *', 'git push *']);
+  });
+
+  it('A40 denies each tool that the agent is not granted', () => {
+    const tools = toolsOf(['memory', 'deploy'], { dev: ['deploy'] });
+    const rules = permissionOf(anAgent(), tools);
+    assert.deepEqual([rules['memory'], rules['deploy']], ['deny', undefined]);
+  });
+
+  it('A52 turns a rule to ask for a web tool into a denial, by capability or by name, and leaves memory to ask', () => {
+    const tools = toolsOf(['web_search', 'image_search', 'scrape_webpage', 'memory']);
+    const rules = permissionOf(
+      anAgent({ permission: { websearch: 'ask', image_search: 'allow', webfetch: 'allow', memory: 'ask' } }),
+      tools,
+    );
+    assert.deepEqual(
+      ['web_search', 'image_search', 'scrape_webpage', 'memory'].map((name) => rules[name]),
+      ['deny', 'allow', 'allow', 'ask'],
+    );
+    assert.equal(permissionOf(anAgent({ permission: 'ask' }), tools)['web_search'], 'deny');
+  });
+});
+
+describe('what the project brings', () => {
+  const plugin = (session: HarnessSession, ownTools: readonly string[]): string =>
+    configOf(session, null, {
+      tools: toolsOf(['web_search', 'show']),
+      project: { settings: { snapshot: false }, commands: [], ownTools: new Set(ownTools) },
+    }).files.find(({ path }) => path === 'plugins/beeuni.js')?.content ?? '';
+
+  it('A51 leaves a tool to the copy of it in the folder of the project', () => {
+    assert.match(plugin(aSession(), []), /"name":"web_search"/);
+    assert.doesNotMatch(plugin(aSession(), ['web_search']), /"name":"web_search"/);
+    assert.match(plugin(aSession(), ['web_search']), /"name":"show"/);
+  });
+
+  it('A40 denies to agents of OpenCode itself what the agent of the session is not granted', () => {
+    const file = configOf(aSession(), null, { tools: toolsOf(['web_search', 'show'], { dev: ['show'] }) }).files[0];
+    const { permission } = JSON.parse(file?.content ?? '') as { permission: Record<string, unknown> };
+    assert.deepEqual([permission['web_search'], permission['show']], ['deny', undefined]);
+  });
+
+  it('keeps its own rules and instructions above the settings of the project', () => {
+    const file = configOf(aSession({ unattended: true }), null, {
+      project: { settings: { permission: { question: 'allow' }, snapshot: false }, commands: [], ownTools: new Set() },
+    }).files[0];
+    const written = JSON.parse(file?.content ?? '') as { permission: Record<string, unknown>; snapshot: boolean };
+    assert.deepEqual([written.permission['question'], written.snapshot], ['deny', false]);
   });
 });

@@ -1,8 +1,13 @@
 // OpenCode's configuration from what the claim said: known keys only, since an unknown one is sent to the model and a
 // wrongly typed one makes every route answer 400. Pure. Must not know files or processes. Source: harness-runtimes §2.5.
+
+import { decidePermission, type PermissionAction, type PermissionRule } from '#schema/rules/permission.ts';
 import type { ClaimedModel, CompiledAgent } from '#schema/wire/claim.ts';
 import type { HarnessSession } from '../contract/adapter.ts';
+import { skillRulesOf } from '../contract/skills.ts';
+import { permissionQuestionOf, type ToolHost, UNASKABLE_TOOLS } from '../contract/tools.ts';
 import { pluginSource } from './plugin-source.ts';
+import type { ProjectDirectory } from './project-directory.ts';
 
 /** Name of the one provider that OpenCode knows. */
 export const PROVIDER_ID = 'beeuni';
@@ -30,20 +35,52 @@ const BASE_PERMISSION = {
 
 type Rules = Record<string, unknown>;
 
-/** The permission of an agent with its skills grant in it. Source: A101, A102. */
-export const permissionOf = (agent: Pick<CompiledAgent, 'permission' | 'skills'>): Rules => {
-  const own: Rules = typeof agent.permission === 'string' ? { '*': agent.permission } : { ...agent.permission };
-  if (agent.skills === 'none') own['skill'] = 'deny';
-  else if (agent.skills !== 'all') {
-    own['skill'] = { '*': 'deny', ...Object.fromEntries(agent.skills.map((name) => [name, 'allow'])) };
-  }
-  return own;
+/** Patterns from the weakest to the strongest, since of two that match OpenCode takes the later one. Source: A117. */
+const ordered = (rule: PermissionRule): PermissionRule => {
+  if (typeof rule !== 'object') return rule;
+  const weight = (pattern: string): number => (pattern === '*' ? 0 : pattern.length);
+  return Object.fromEntries(Object.entries(rule).sort(([one], [other]) => weight(one) - weight(other)));
+};
+
+type Tools = Pick<ToolHost, 'specs' | 'visibleTo'>;
+
+/**
+ * Rules for the tools of the host: one that the agent is not granted is denied, and so is one that OpenCode cannot ask
+ * for when its rule says `ask`. `agent` undefined stands for OpenCode's own agents. Source: A40, A52, A111.
+ */
+const toolRules = (
+  agent: Pick<CompiledAgent, 'name' | 'permission'> | undefined,
+  tools: Tools,
+): Readonly<Record<string, PermissionAction>> => {
+  const visible = tools.visibleTo(agent?.name ?? null);
+  return Object.fromEntries(
+    tools.specs.flatMap(({ name }): [string, PermissionAction][] => {
+      if (!visible.has(name)) return [[name, 'deny']];
+      if (!UNASKABLE_TOOLS.includes(name)) return [];
+      const action = decidePermission(agent?.permission, permissionQuestionOf(name, {}, false));
+      return [[name, action === 'allow' ? 'allow' : 'deny']];
+    }),
+  );
+};
+
+/** The permission of an agent with its grants of skills and tools in it. Source: A40, A101, A102. */
+export const permissionOf = (agent: Pick<CompiledAgent, 'name' | 'permission' | 'skills'>, tools: Tools): Rules => {
+  const own = typeof agent.permission === 'string' ? { '*': agent.permission } : { ...agent.permission };
+  const { '*': rest, ...named } = own;
+  const rules = Object.entries(named).map(([key, rule]) => [key, ordered(rule)] as const);
+  const skill = skillRulesOf(agent);
+  return {
+    ...(rest === undefined ? {} : { '*': ordered(rest) }),
+    ...Object.fromEntries(rules),
+    skill: ordered(skill ?? 'allow'),
+    ...toolRules(agent, tools),
+  };
 };
 
 const AGENT_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]*(\/[A-Za-z0-9][A-Za-z0-9_-]*)*$/;
 
 /** One agent as a file. Values are JSON, which YAML contains; the prompt is the body, where nothing is expanded. */
-const agentFile = (agent: CompiledAgent, knownModels: ReadonlySet<string>): ConfigFile => {
+const agentFile = (agent: CompiledAgent, knownModels: ReadonlySet<string>, tools: Tools): ConfigFile => {
   const keys: Rules = {
     description: agent.description,
     mode: agent.mode,
@@ -53,7 +90,7 @@ const agentFile = (agent: CompiledAgent, knownModels: ReadonlySet<string>): Conf
     top_p: agent.topP,
     steps: agent.steps,
     hidden: agent.hidden,
-    permission: permissionOf(agent),
+    permission: permissionOf(agent, tools),
   };
   const lines = Object.entries(keys)
     .filter(([, value]) => value !== undefined)
@@ -82,6 +119,10 @@ export const opencodeConfig = (
     session: HarnessSession;
     modelBaseUrl: string;
     environmentUrl: string;
+    toolsUrl: string;
+    tools: Tools;
+    /** What the project's folder for OpenCode brings. Source: A69. */
+    project: Pick<ProjectDirectory, 'settings' | 'commands' | 'ownTools'>;
     rulesPath: string | null;
     /** Where the files will be, with symbolic links resolved. */
     configDirectory: string;
@@ -91,9 +132,17 @@ export const opencodeConfig = (
   const models = modelsOf(session);
   const names = new Set(models.map((model) => model.name));
   const agents = session.agents.filter((agent) => AGENT_NAME.test(agent.name));
+  const own = agents.find((agent) => agent.name === session.agent);
+  const skill = own && skillRulesOf(own);
   const file: Rules = {
+    ...input.project.settings,
     instructions: input.rulesPath === null ? [] : [input.rulesPath],
-    permission: { ...BASE_PERMISSION, ...(session.unattended ? { question: 'deny' } : {}) },
+    permission: {
+      ...BASE_PERMISSION,
+      ...(skill === undefined ? {} : { skill: ordered(skill) }),
+      ...toolRules(own, input.tools),
+      ...(session.unattended ? { question: 'deny' } : {}),
+    },
   };
   const model = session.model === null ? {} : defaultModels(session.model.name);
   const primary = agents.some((agent) => agent.name === session.agent && agent.mode !== 'subagent');
@@ -122,8 +171,16 @@ export const opencodeConfig = (
   return {
     files: [
       { path: 'opencode.json', content: `${JSON.stringify(file, null, 2)}\n` },
-      { path: 'plugins/beeuni.js', content: pluginSource({ ...input, tokenVariable: TOKEN_VARIABLE }) },
-      ...agents.map((agent) => agentFile(agent, names)),
+      ...input.project.commands,
+      {
+        path: 'plugins/beeuni.js',
+        content: pluginSource({
+          ...input,
+          tools: input.tools.specs.filter(({ name }) => !input.project.ownTools.has(name)),
+          tokenVariable: TOKEN_VARIABLE,
+        }),
+      },
+      ...agents.map((agent) => agentFile(agent, names, input.tools)),
     ],
     content: JSON.stringify(content),
     agents: agents.map((agent) => agent.name),

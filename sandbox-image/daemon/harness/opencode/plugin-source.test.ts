@@ -26,6 +26,8 @@ describe('foreignFiles', () => {
 describe('pluginSource', () => {
   it('is a module that parses and holds no token', () => {
     const source = pluginSource({
+      toolsUrl: 'http://127.0.0.1:1/beeuni/tools',
+      tools: [{ name: 'show', description: "It's `x` ${y}\u2028", parameters: { type: 'object' } }],
       environmentUrl: 'http://127.0.0.1:1/env',
       tokenVariable: 'T',
       configDirectory: '/c/o',

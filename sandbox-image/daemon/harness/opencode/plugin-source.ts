@@ -1,6 +1,8 @@
 // The text of the one plug-in that runs inside OpenCode: it keeps code of the workspace out of the server, gives commands
-// the granted environment, hides OpenCode's own variables from them, and names the agent in model calls.
-// Imports nothing. Must not hold a secret. Source: harness-runtimes §2.6, FF8.
+// the granted environment, hides OpenCode's own variables from them, names the agent in model calls, and hands calls of
+// Beeuni's and the project's tools to the daemon. Imports nothing. Must not hold a secret.
+// Source: harness-runtimes §2.6, A50, A52, A110, FF8.
+import { type ToolSpec, UNASKABLE_TOOLS } from '../contract/tools.ts';
 
 /** Variables of the server that a command has no use for. */
 const HIDDEN = ['OPENCODE_SERVER_PASSWORD', 'OPENCODE_CONFIG_CONTENT', 'OPENCODE_CONFIG_DIR'];
@@ -13,14 +15,21 @@ const literal = (text: string): string => text.replace(/[.*+?^${}()|[\]\\/]/g, '
 export const foreignFiles = (configDirectory: string): string =>
   `^(?!${['/$bunfs/', `${configDirectory}/`].map(literal).join('|')})`;
 
+/** What the plug-in is written from. `tools`: those that it hands on, fixed for the life of the server. */
+export type PluginSettings = Readonly<{
+  environmentUrl: string;
+  toolsUrl: string;
+  tools: readonly ToolSpec[];
+  tokenVariable: string;
+  configDirectory: string;
+}>;
+
 /**
  * The plug-in; the token is read from the server's environment at run time. The guard: OpenCode 1.18.33 imports the
  * plug-ins that the workspace's `.opencode` and `opencode.json` name at the first turn, whatever
  * OPENCODE_DISABLE_PROJECT_CONFIG says (measured). Nothing but our own configuration folder may be imported from disk.
  */
-export const pluginSource = (
-  settings: Readonly<{ environmentUrl: string; tokenVariable: string; configDirectory: string }>,
-): string => `// Written by the daemon.
+export const pluginSource = (settings: PluginSettings): string => `// Written by the daemon.
 const TOKEN = process.env[${JSON.stringify(settings.tokenVariable)}];
 Bun.plugin({
   name: 'beeuni-guard',
@@ -40,7 +49,39 @@ const environment = async () => {
   if (answer.ok) last = await answer.json();
   return last;
 };
+const SPECS = ${JSON.stringify(settings.tools)};
+const BY_NAME = new Map(SPECS.map((spec) => [spec.name, spec]));
+const UNASKABLE = new Set(${JSON.stringify(UNASKABLE_TOOLS)});
+const callTool = async (name, args, context) => {
+  const subject = typeof args?.path === 'string' ? args.path : '*';
+  if (!UNASKABLE.has(name)) await context.ask({ permission: name, patterns: [subject], always: ['*'], metadata: {} });
+  const answer = await fetch(${JSON.stringify(`${settings.toolsUrl}/`)} + name, {
+    method: 'POST',
+    headers: { authorization: 'Bearer ' + TOKEN, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      arguments: args,
+      threadId: context.sessionID,
+      callId: context.callID ?? context.messageID,
+      agent: context.agent ?? null,
+    }),
+    signal: context.abort,
+  });
+  const outcome = await answer.json();
+  if (outcome.kind !== 'completed') throw new Error(outcome.message);
+  const { title, output, metadata } = outcome;
+  return { title, output, metadata, attachments: outcome.attachments.map((file) => ({ type: 'file', ...file })) };
+};
 export const Beeuni = async () => ({
+  tool: Object.fromEntries(
+    SPECS.map(({ name, description, parameters }) => [
+      name,
+      { description, args: parameters.properties ?? {}, execute: (args, context) => callTool(name, args, context) },
+    ]),
+  ),
+  'tool.definition': async ({ toolID }, output) => {
+    const spec = BY_NAME.get(toolID);
+    if (spec !== undefined) output.jsonSchema = spec.parameters;
+  },
   'shell.env': async (_input, output) => {
     Object.assign(output.env, await environment().catch(() => last));
     for (const name of ${JSON.stringify([...HIDDEN, settings.tokenVariable])}) output.env[name] = '';

@@ -2,7 +2,7 @@
 // ended with its group. Must not know sessions or turns. Source: D13, harness-runtimes §2.1, §2.8, §2.9.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type Clock, sleep } from '#base/clock.ts';
@@ -41,13 +41,23 @@ export type OpencodeProcess = Readonly<{
 const LISTEN_LIMIT_MS = 120_000;
 const LISTENING = /opencode server listening on (http:\/\/127\.0\.0\.1:(\d+))/;
 
-/** Puts the configuration in place as a whole: written beside, then renamed. */
-export const writeConfig = (directory: string, files: readonly ConfigFile[]): void => {
+/** A file or folder that is copied into the configuration. `to`: a path below it. */
+export type ConfigCopy = Readonly<{ from: string; to: string }>;
+
+/** Puts the configuration in place as a whole: written beside, then renamed. Of two of one name the file wins. */
+export const writeConfig = (
+  directory: string,
+  files: readonly ConfigFile[],
+  copies: readonly ConfigCopy[] = [],
+): void => {
   const next = `${directory}.next`;
   rmSync(next, { recursive: true, force: true });
+  for (const { from, to } of copies) cpSync(from, join(next, to), { recursive: true, dereference: false });
   for (const file of files) {
     const path = join(next, file.path);
     mkdirSync(dirname(path), { recursive: true });
+    // A copy keeps the mode of what was copied, which may be read-only.
+    rmSync(path, { force: true });
     writeFileSync(path, file.content, { mode: 0o600 });
   }
   rmSync(directory, { recursive: true, force: true });

@@ -1,0 +1,284 @@
+// Tools, skills and commands in the real OpenCode behind the real daemon: what each agent sees, what a call does, and what
+// of the repository is used.
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import type { DaemonProcess } from '#test/support/daemon-process.ts';
+import { whyNoOpencode } from '#test/support/opencode.ts';
+import { CANARY, makeRig, type Rig } from './rig.ts';
+
+const skip = whyNoOpencode() ?? false;
+
+type ToolPart = Readonly<{
+  tool: string;
+  state: Readonly<{ status: string; output?: string; error?: string; metadata?: Record<string, unknown> }>;
+}>;
+
+const module = (body: string): string =>
+  `export default { description: 'A tool of the project.', parameters: { type: 'object', properties: { text: { type: 'string' } } }, async execute(args, context) { ${body} } };\n`;
+
+describe('tools in OpenCode', { skip, timeout: 900_000 }, () => {
+  let rig: Rig;
+  let daemon: DaemonProcess;
+  let traces: string;
+
+  const run = async (text: string, agent: string | null = null): Promise<string> => {
+    const turnId = rig.controlPlane.prompt(text, { agent });
+    const answer = await daemon.call('POST', '/beeuni/nudge', rig.controlPlane.daemonCredential, { reason: 'prompt' });
+    assert.equal(answer.status, 202);
+    await rig.controlPlane.event('turn.ended', turnId);
+    await rig.controlPlane.healthy('idle', (health) => health.activity.state === 'Idle');
+    return turnId;
+  };
+
+  /** Calls one tool and gives back how its part ended. */
+  const call = async (tool: string, args: unknown, agent: string | null = null): Promise<ToolPart> => {
+    const turnId = await run(`@@tool ${tool} ${JSON.stringify(args)}\n@@say done`, agent);
+    const parts = rig.controlPlane
+      .eventsOf(turnId)
+      .flatMap((event) =>
+        event.type === 'message.part.updated' ? [event.data['part'] as ToolPart & { type: string }] : [],
+      )
+      .filter((part) => part.type === 'tool');
+    const ends = rig.controlPlane.eventsOf(turnId).filter((event) => event.type === 'tool.terminal');
+    assert.equal(ends.length, 1, 'a call ends once');
+    const last = parts.at(-1);
+    assert.ok(last !== undefined, 'the call is told');
+    return last;
+  };
+
+  /** Names of the tools that the model was offered in the newest request. */
+  const offered = (): readonly string[] => {
+    const body = rig.provider.requests.at(-1)?.body as { tools?: { function: { name: string } }[] } | undefined;
+    return (body?.tools ?? []).map((tool) => tool.function.name).sort();
+  };
+
+  before(async () => {
+    traces = mkdtempSync(join(tmpdir(), 'beeuni-traces-'));
+    const trace = (name: string): string => `require('node:fs').writeFileSync('${traces}/${name}', 'x')`;
+    rig = await makeRig({
+      searchResults: [{ title: 'Bees', url: 'https://bees.example/', snippet: 'They dance.' }],
+      claim: {
+        env: { SHOP_KEY: CANARY.grantedSecret },
+        projectTools: [
+          { name: 'echo_env', path: 'tools/echo-env.ts' },
+          { name: 'thrower', path: 'tools/thrower.ts' },
+          { name: 'broken', path: 'tools/broken.ts' },
+          { name: 'long_output', path: 'tools/long-output.ts' },
+        ],
+        agents: [
+          { name: 'dev', mode: 'primary', prompt: 'You are dev.', tools: 'all', skills: 'all' },
+          {
+            name: 'narrow',
+            mode: 'primary',
+            prompt: 'You are narrow.',
+            tools: ['memory', 'web_search', 'echo_env'],
+            skills: ['deploying'],
+            permission: { websearch: 'ask' },
+          },
+        ],
+      },
+      files: {
+        'README.md': '# Shop\n',
+        'tools/echo-env.ts': `import { word } from './lib/word.ts';\n${module(
+          'return { word, key: context.env.SHOP_KEY, own: process.env.SHOP_KEY, relay: process.env.BEEUNI_RELAY_TOKEN ?? null, password: process.env.OPENCODE_SERVER_PASSWORD ?? null, directory: context.directory, session: context.sessionId, agent: context.agent, text: args.text }',
+        )}`,
+        'tools/lib/word.ts': "export const word: string = 'helper';\n",
+        'tools/thrower.ts': module("throw new Error('no honey today')"),
+        'tools/broken.ts': "throw new Error('broken at load');\n",
+        'tools/long-output.ts': module("return Array.from({ length: 5000 }, (_, at) => 'line ' + at).join('\\n')"),
+        'skills/deploying/SKILL.md':
+          '---\nname: deploying\ndescription: How to deploy the shop.\n---\nPush the red button.\n',
+        'skills/deploying/references/button.md': 'It is red.\n',
+        'skills/cleaning/SKILL.md': '---\nname: cleaning\ndescription: How to clean the shop.\n---\nUse water.\n',
+        'skills/beeuni-memory/SKILL.md': '---\nname: beeuni-memory\ndescription: An impostor.\n---\nEvil.\n',
+        'skills/nameless/SKILL.md': '---\nname: other\ndescription: x\n---\n',
+        'harnesses/opencode/commands/greet.md': '---\ndescription: Greets\nicon: bee\n---\n@@say hello $1\n',
+        'harnesses/opencode/commands/bad.md': '---\nagent: [1, 2]\n---\nnothing\n',
+        'harnesses/opencode/opencode.jsonc':
+          '{\n  // comments are fine\n  "share": "auto", "model": "evil/model", "plugin": ["./x.ts"],\n  "permission": { "question": "allow" },\n  "command": { "bye": { "template": "@@say bye", "description": "Says bye" } },\n}\n',
+        'harnesses/opencode/tools/image_search.ts':
+          "export default { description: 'The own copy.', args: {}, async execute() { return 'from the copy of the project' } };\n",
+        'harnesses/pi/extensions/x.ts': `${trace('pi')};\n`,
+        '.opencode/tool/evil.ts': `${trace('tool')};\nexport default { description: 'x', args: {}, execute: async () => 'x' };\n`,
+        '.opencode/skills/evil/SKILL.md': '---\nname: evil\ndescription: An evil skill.\n---\n',
+      },
+    });
+    daemon = rig.start();
+    await rig.controlPlane.healthy('ready', (health) => health.runtimeReady);
+  });
+  after(async () => {
+    await rig?.stop();
+    if (traces !== undefined) rmSync(traces, { recursive: true, force: true });
+  });
+
+  it('A44 offers all five tools of Beeuni, and A109 the tools of the project that load', async () => {
+    await run('@@say hi');
+    const names = offered();
+    for (const name of ['web_search', 'image_search', 'scrape_webpage', 'memory', 'show', 'echo_env', 'thrower']) {
+      assert.ok(names.includes(name), `${name} of ${names.join(' ')}`);
+    }
+    assert.ok(!names.includes('broken'));
+    assert.match(daemon.output(), /"tool":"broken"[^\n]*broken at load/);
+    const body = rig.provider.requests.at(-1)?.body as {
+      tools: { function: { name: string; parameters: Record<string, unknown> } }[];
+    };
+    const memory = body.tools.find((tool) => tool.function.name === 'memory')?.function.parameters;
+    assert.deepEqual(memory?.['required'], ['command', 'path'], 'optional arguments stay optional');
+  });
+
+  it('A40 offers an agent what it is granted, and A52 no web tool that its rules ask for', async () => {
+    await run('@@say hi', 'narrow');
+    const names = offered();
+    assert.ok(names.includes('memory') && names.includes('echo_env'), names.join(' '));
+    for (const name of ['web_search', 'image_search', 'show', 'thrower']) assert.ok(!names.includes(name), name);
+  });
+
+  it('A114 writes a memory file with mode 0600 in the checkout', async () => {
+    const part = await call('memory', { command: 'create', path: 'memory/bees.md', file_text: 'They dance.\n' });
+    assert.deepEqual([part.state.status, part.state.output], ['completed', 'memory/bees.md is written']);
+    const path = join(rig.folders.workspace, 'memory/bees.md');
+    assert.equal(readFileSync(path, 'utf8'), 'They dance.\n');
+    const refused = await call('memory', { command: 'view', path: 'memory/../README.md' });
+    assert.match(refused.state.output ?? '', /^Refused: /);
+  });
+
+  it('A44 shows a card as metadata of the call', async () => {
+    const part = await call('show', { title: 'Look', type: 'markdown', text: '# Bees' });
+    assert.equal(part.state.status, 'completed');
+    assert.deepEqual(part.state.metadata?.['show'], { title: 'Look', type: 'markdown', text: '# Bees' });
+  });
+
+  it('A115 searches through the control plane, and says so when there is no back end', async () => {
+    const found = await call('web_search', { query: 'bees' });
+    assert.match(found.state.output ?? '', /1\. Bees\nhttps:\/\/bees\.example\/\nThey dance\./);
+    const none = await call('scrape_webpage', { url: 'https://bees.example/' });
+    assert.deepEqual(
+      [none.state.status, none.state.error],
+      ['error', 'this installation has no back end for this web tool'],
+    );
+  });
+
+  it('tells the model which argument does not fit', async () => {
+    const part = await call('web_search', { limit: 'many' });
+    assert.equal(part.state.status, 'error');
+    assert.match(part.state.error ?? '', /query: /);
+  });
+
+  it('A107 runs a tool of the project with the granted secrets and nothing of the harness', async () => {
+    const part = await call('echo_env', { text: 'hi' });
+    assert.equal(part.state.status, 'completed', part.state.error);
+    const { word, key, own, relay, password, directory, agent, text } = JSON.parse(part.state.output ?? '') as Record<
+      string,
+      unknown
+    >;
+    assert.deepEqual(
+      { word, key, own, relay, password, directory, agent, text },
+      {
+        word: 'helper',
+        key: CANARY.grantedSecret,
+        own: CANARY.grantedSecret,
+        relay: null,
+        password: null,
+        directory: rig.folders.workspace,
+        agent: 'dev',
+        text: 'hi',
+      },
+    );
+  });
+
+  it('A106 makes what a tool throws its error', async () => {
+    const part = await call('thrower', {});
+    assert.deepEqual([part.state.status, part.state.error], ['error', 'no honey today']);
+  });
+
+  it('A108 cuts a long output and names the file with all of it', async () => {
+    const part = await call('long_output', {});
+    const output = part.state.output ?? '';
+    assert.ok(Buffer.byteLength(output) <= 51_200 && output.split('\n').length <= 2_000);
+    const path = /All of it is in (\S+)\]/.exec(output)?.[1] ?? '';
+    assert.equal(readFileSync(path, 'utf8').split('\n').length, 5_000);
+  });
+
+  it('A45 runs the module of the base commit, whatever the checkout holds by now', async () => {
+    writeFileSync(join(rig.folders.workspace, 'tools/thrower.ts'), module("return 'changed'"));
+    const part = await call('thrower', {});
+    assert.equal(part.state.error, 'no honey today');
+  });
+
+  it('A51 lets the copy in the folder of the project win over the tool of Beeuni', async () => {
+    const part = await call('image_search', {});
+    assert.equal(part.state.output, 'from the copy of the project');
+  });
+
+  it('A43 loads a skill of the project with its files, and A129 its own one, never the impostor', async () => {
+    const skill = await call('skill', { name: 'deploying' });
+    assert.match(skill.state.output ?? '', /Push the red button/);
+    const managed = await call('skill', { name: 'beeuni-memory' });
+    assert.match(managed.state.output ?? '', /The memory of the project/);
+    const config = join(rig.folders.config, 'opencode', 'skills');
+    assert.ok(existsSync(join(config, 'deploying/references/button.md')));
+    assert.deepEqual(readdirSync(config).sort(), [
+      'beeuni-memory',
+      'beeuni-session',
+      'beeuni-tools',
+      'cleaning',
+      'deploying',
+    ]);
+  });
+
+  it('A102 keeps a skill that the agent is not granted from it, and A129 leaves it the managed ones', async () => {
+    const denied = await call('skill', { name: 'cleaning' }, 'narrow');
+    assert.equal(denied.state.status, 'error');
+    const granted = await call('skill', { name: 'deploying' }, 'narrow');
+    assert.equal(granted.state.status, 'completed');
+    const managed = await call('skill', { name: 'beeuni-session' }, 'narrow');
+    assert.equal(managed.state.status, 'completed');
+  });
+
+  it('A69 has the commands of the folder, without the one that OpenCode would choke on', () => {
+    const folder = join(rig.folders.config, 'opencode', 'commands');
+    assert.deepEqual(readdirSync(folder), ['greet.md']);
+    assert.equal(readFileSync(join(folder, 'greet.md'), 'utf8'), '---\ndescription: "Greets"\n---\n@@say hello $1\n');
+    const config = JSON.parse(readFileSync(join(folder, '../opencode.json'), 'utf8')) as Record<string, unknown>;
+    assert.deepEqual(
+      Object.keys(config).sort(),
+      ['$schema', 'command', 'instructions', 'permission'],
+      'with what OpenCode adds',
+    );
+  });
+
+  it('A71 reads neither the folder of the other harness nor that of the workspace', async () => {
+    await run('@@say hi');
+    assert.ok(!offered().includes('evil'));
+    assert.deepEqual(readdirSync(traces), []);
+    const evil = await call('skill', { name: 'evil' });
+    assert.equal(evil.state.status, 'error');
+  });
+
+  it('A110 answers 404 for a tool that is not loaded, 403 for one that the agent may not use, 401 without the key', async () => {
+    const { pid } = (await daemon.health()).harness.details as { pid: number };
+    const environment = readFileSync(`/proc/${pid}/environ`, 'latin1');
+    const token = /BEEUNI_RELAY_TOKEN=([^\0]+)/.exec(environment)?.[1] ?? '';
+    const source = readFileSync(join(rig.folders.config, 'opencode/plugins/beeuni.js'), 'utf8');
+    const url = /"(http:[^"]+\/beeuni\/tools\/)"/.exec(source)?.[1] ?? '';
+    const post = async (name: string, agent: string | null, key = token): Promise<number> => {
+      const body = JSON.stringify({ arguments: {}, threadId: 'x', callId: 'y', agent });
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+      const answer = await fetch(url + name, { method: 'POST', headers, body });
+      await answer.body?.cancel();
+      return answer.status;
+    };
+    assert.deepEqual(
+      [
+        await post('nothing', 'dev'),
+        await post('show', 'narrow'),
+        await post('show', 'dev', 'wrong'),
+        await post('show', 'dev'),
+      ],
+      [404, 403, 401, 200],
+    );
+  });
+});
