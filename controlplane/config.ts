@@ -163,6 +163,8 @@ export const CONTROL_PLANE_ENVIRONMENT = z.object({
   BEEUNI_STATUS_SUMMARIES: flag(true, 'Whether the head of the last answer is shown in status.lastTurn.summary.'),
   BEEUNI_RATE_LIMIT_PER_SECOND: whole(50, 1, 100_000, 'Calls per second of one subject on the public API.'),
   BEEUNI_RATE_LIMIT_BURST: whole(200, 1, 1_000_000, 'Calls that one subject may make at once.'),
+  BEEUNI_MODEL_CALLS_PER_SECOND: whole(20, 1, 1_000_000, 'Model calls per second of one session.'),
+  BEEUNI_MODEL_CALLS_BURST: whole(100, 1, 1_000_000, 'Model calls that one session may make at once.'),
   BEEUNI_MAX_STREAMS: whole(2_000, 1, 100_000, 'Open event streams of one replica.'),
   BEEUNI_SHUTDOWN_GRACE_SECONDS: whole(20, 0, 600, 'How long calls in flight get when the process stops.'),
   BEEUNI_LOG_LEVEL: z

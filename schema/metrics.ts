@@ -168,15 +168,6 @@ export const HTTP_METRICS = {
   streamDroppedTotal: counter('stream_dropped_total', 'Event streams that ended, by reason.', {
     reason: ['reader-left', 'slow', 'stopped', 'finished'],
   }),
-  llmCallsTotal: counter('llm_requests_total', 'Model calls through the gateway by outcome.', {
-    outcome: ['ok', 'refused', 'provider_error', 'incomplete', 'client_left', 'timed_out'],
-  }),
-  llmTimeToFirstByteSeconds: histogram(
-    'llm_time_to_first_token_seconds',
-    'Time between a model call and the first byte of its answer.',
-    {},
-    FAST_SECONDS,
-  ),
   registrySyncTotal: counter('registry_sync_total', 'Lists of models that providers were asked for.', {
     result: ['ok', 'failed'],
   }),
@@ -187,6 +178,42 @@ export const HTTP_METRICS = {
   ),
   dbPoolConnections: gauge('db_pool_connections', 'Connections to Postgres, and callers that wait for one.', {
     state: ['active', 'idle', 'waiting'],
+  }),
+} as const;
+
+/** Id of a provider, or `other`; the registry bounds how many there are. */
+const PROVIDER = /^[a-z0-9][a-z0-9-]{0,62}$/;
+
+/** Of the model gateway and of budgets. */
+export const GATEWAY_METRICS = {
+  llmRequestsTotal: counter('llm_requests_total', 'Model calls through the gateway by outcome.', {
+    provider: PROVIDER,
+    outcome: ['ok', 'refused', 'budget', 'provider_error', 'incomplete', 'client_left', 'timed_out'],
+  }),
+  llmRequestDurationSeconds: histogram(
+    'llm_request_duration_seconds',
+    'Time from a model call to the end of its answer.',
+    { provider: PROVIDER },
+    [...FAST_SECONDS, 60, 120, 300, 600],
+  ),
+  llmTimeToFirstTokenSeconds: histogram(
+    'llm_time_to_first_token_seconds',
+    'Time between a model call and the first byte of its answer.',
+    { provider: PROVIDER },
+    FAST_SECONDS,
+  ),
+  llmTokensTotal: counter('llm_tokens_total', 'Tokens of model calls, as reported or estimated.', {
+    provider: PROVIDER,
+    direction: ['input', 'output'],
+  }),
+  llmCostMicrousdTotal: counter('llm_cost_microusd_total', 'Cost of model calls in micro-USD.', { provider: PROVIDER }),
+  llmFallbacksTotal: counter('llm_fallbacks_total', 'Calls that went to a model of the fallback list, by why.', {
+    reason: ['rate_limited', 'provider_failed', 'provider_timed_out', 'provider_auth_failed'],
+  }),
+  llmRetriesTotal: counter('llm_retries_total', 'Calls that were made again with another key of the pool.'),
+  llmCooldowns: gauge('llm_cooldowns', 'Keys of the pool of a provider that rest.', { provider: PROVIDER }),
+  budgetRejectionsTotal: counter('budget_rejections_total', 'Model calls that were refused for a budget.', {
+    scope: ['session', 'project_day', 'project_month', 'project_runs'],
   }),
 } as const;
 
@@ -224,6 +251,7 @@ export const METRICS = {
   ...QUEUE_METRICS,
   ...RECONCILE_METRICS,
   ...HTTP_METRICS,
+  ...GATEWAY_METRICS,
   ...FACTS_METRICS,
   ...FLEET_METRICS,
 } as const;

@@ -23,6 +23,8 @@ export type RawRoute<C> = Readonly<{
   route: Route;
   handler: (call: RawCall<C>) => Promise<void>;
   errorShape?: ErrorShape | undefined;
+  /** A header that may hold the credential instead of `authorization`, without a scheme. Lower case. */
+  bearerHeader?: string | undefined;
 }>;
 
 /** Serves raw routes. The body is not read before the handler does; it bounds what it reads. */
@@ -54,6 +56,9 @@ export const mountRaw = <C>(server: HttpServer, raw: RawRoute<C>, guard: Guard<C
           requestId: request.id,
           header: (name) => {
             const value = request.headers[name];
+            const bearer = raw.bearerHeader === undefined ? undefined : request.headers[raw.bearerHeader];
+            if (value === undefined && name === 'authorization' && typeof bearer === 'string')
+              return `Bearer ${bearer}`;
             return Array.isArray(value) ? value.join(', ') : value;
           },
           signal: controller.signal,

@@ -1,6 +1,7 @@
 // Makes an HTTP server with every bound of ours set, without any route. Must not know callers, routes or the product.
 // Source: 20-control-plane §1, §2; notes on fastify in docs/decisions.
 import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { type Clock, systemClock } from '#base/clock.ts';
@@ -8,7 +9,7 @@ import { errorChain, InvalidError, NotFoundError } from '#base/errors.ts';
 import type { Logger } from '#base/log.ts';
 import type { Listener, Method } from '#schema/define-route.ts';
 import { type ConnectionBudget, limitUnauthenticated, MAX_UNAUTHENTICATED_CONNECTIONS } from './connection-budget.ts';
-import { beeuniErrorShape, type ErrorShape, errorAnswer } from './error-response.ts';
+import { beeuniErrorShape, type ErrorAnswer, type ErrorShape, errorAnswer } from './error-response.ts';
 
 /** Largest body of a route that says nothing else. Units: bytes. Source: 20-control-plane §2. */
 export const DEFAULT_BODY_LIMIT_BYTES = 1_048_576;
@@ -45,6 +46,9 @@ export type HttpServer = Readonly<{
   log: Logger;
   clock: Clock;
   budget: ConnectionBudget;
+  observe: HttpServerOptions['observe'];
+  /** Handlers that answer without the framework, by `METHOD path`; see direct-route.ts. */
+  direct: Map<string, (request: IncomingMessage, response: ServerResponse) => void>;
   /** Runs `end` when the server stops, until the function that is given back is called: for open streams. */
   onStop: (end: () => void) => () => void;
   /** Ends all open streams; from now on every answer also ends its connection. */
@@ -57,6 +61,18 @@ declare module 'fastify' {
   }
 }
 
+/** Logs a failed request: what is our fault as an error, what somebody else's is as a warning, the caller's not at all. */
+export const logFailure = (
+  log: Logger,
+  answer: Pick<ErrorAnswer, 'isBug' | 'status' | 'code'>,
+  error: unknown,
+  fields: Readonly<Record<string, unknown>>,
+): void => {
+  if (answer.isBug) log.error('a request failed on a fault of ours', { ...fields, err: error });
+  else if (answer.status >= 500)
+    log.warn('a request failed', { ...fields, code: answer.code, chain: errorChain(error) });
+};
+
 /** Sends an error in the given shape, logs what is our fault. For replies whose head has not been sent. */
 export const sendError = (
   server: Pick<HttpServer, 'log'>,
@@ -66,10 +82,8 @@ export const sendError = (
   shape: ErrorShape = beeuniErrorShape,
 ): FastifyReply => {
   const answer = errorAnswer(error);
-  const fields = { requestId: request.id, operation: request.routeOptions.config.operation ?? 'other' };
-  if (answer.isBug) server.log.error('a request failed on a fault of ours', { ...fields, err: error });
-  else if (answer.status >= 500)
-    server.log.warn('a request failed', { ...fields, code: answer.code, chain: errorChain(error) });
+  const operation = request.routeOptions.config.operation ?? 'other';
+  logFailure(server.log, answer, error, { requestId: request.id, operation });
   const { complete, headers } = request.raw;
   const hasBody = headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
   // What was not read is not worth reading: the connection ends with the answer.
@@ -131,10 +145,28 @@ const rememberRoutes = (app: FastifyInstance): Readonly<{ methodsOf: (url: strin
 /** A server of one listener with limits, request ids, error shape and metrics; routes are added by `mount.ts`. */
 export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const clock = options.clock ?? systemClock;
+  const direct: HttpServer['direct'] = new Map();
   const app = fastify({
+    serverFactory: (serve) => {
+      const http = createServer(
+        {
+          maxHeaderSize: MAX_HEADER_BYTES,
+          insecureHTTPParser: false,
+          noDelay: true,
+          requireHostHeader: true,
+          requestTimeout: REQUEST_TIMEOUT_MS,
+          keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+          headersTimeout: HEADERS_TIMEOUT_MS,
+        },
+        (request, response) => {
+          const run = direct.get(`${request.method} ${request.url}`);
+          if (run === undefined) serve(request, response);
+          else run(request, response);
+        },
+      );
+      return http;
+    },
     bodyLimit: DEFAULT_BODY_LIMIT_BYTES,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     exposeHeadRoutes: false,
@@ -143,13 +175,11 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     logger: false,
     trustProxy: false,
     routerOptions: { maxParamLength: 1_024, ignoreTrailingSlash: false, caseSensitive: true },
-    http: { maxHeaderSize: MAX_HEADER_BYTES, insecureHTTPParser: false, noDelay: true, requireHostHeader: true },
     clientErrorHandler: onClientError,
     frameworkErrors: (error, request, reply) => {
       sendError(options, request, reply, error);
     },
   });
-  app.server.headersTimeout = HEADERS_TIMEOUT_MS;
   const budget = limitUnauthenticated(
     app.server,
     options.maxUnauthenticatedConnections ?? MAX_UNAUTHENTICATED_CONNECTIONS,
@@ -162,6 +192,8 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     log: options.log,
     clock,
     budget,
+    observe: options.observe,
+    direct,
     onStop: (end) => {
       enders.add(end);
       return () => {

@@ -2,16 +2,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { costMicroUsd, type Metered, makeJsonMeter, makeSseMeter, tokensOf } from './meter.ts';
+import { costMicroUsd, estimateMicroUsd, type Metered, tokensOf } from './meter.ts';
+import { chatReported, messagesReported, responsesReported } from './reported.ts';
+import { makeBodyMeter, makeStreamMeter } from './stream-meter.ts';
 
 const chunk = (delta: string, finish: string | null = null): string =>
   `data: ${JSON.stringify({ model: 'm', choices: [{ delta: { content: delta }, finish_reason: finish }] })}\n\n`;
 const USAGE = `data: ${JSON.stringify({ model: 'm', choices: [], usage: { prompt_tokens: 7, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 2 } } })}\n\n`;
 const WHOLE = `: comment\r\n\r\n${chunk('é😀 "finish_reason":"stop"')}${chunk('x', 'stop')}${USAGE}data: [DONE]\n\n`;
 
-const meterAll = (parts: readonly Uint8Array[]): Metered => {
-  const meter = makeSseMeter();
-  for (const part of parts) meter.push(part);
+const meterAll = (parts: readonly Uint8Array[], reported = chatReported): Metered => {
+  const meter = makeStreamMeter(reported);
+  for (const part of parts) meter.push(Buffer.from(part));
   return meter.result();
 };
 const cut = (text: string, places: readonly number[]): Uint8Array[] => {
@@ -53,20 +55,20 @@ test('FC4 an error object inside the stream is seen', () => {
 });
 
 test('FC6 an event of 5 MB passes unseen and the meter holds no copy of it', () => {
-  const meter = makeSseMeter();
-  const block = new TextEncoder().encode('x'.repeat(65_536));
-  meter.push(new TextEncoder().encode('data: {"choices":[{"delta":{"content":"'));
+  const meter = makeStreamMeter(chatReported);
+  const block = Buffer.from('x'.repeat(65_536));
+  meter.push(Buffer.from('data: {"choices":[{"delta":{"content":"'));
   for (let count = 0; count < 80; count += 1) meter.push(block);
-  meter.push(new TextEncoder().encode(`"}}]}\n\n${USAGE}`));
+  meter.push(Buffer.from(`"}}]}\n\n${USAGE}`));
   const metered = meter.result();
   assert.equal(metered.events, 2);
   assert.equal(metered.usage?.promptTokens, 7);
 });
 
 test('hostile usage values count as nothing', () => {
-  const meter = makeJsonMeter();
+  const meter = makeBodyMeter(chatReported);
   meter.push(
-    new TextEncoder().encode(
+    Buffer.from(
       '{"model":"a\\u0000b","usage":{"prompt_tokens":"9","completion_tokens":-5,"prompt_tokens_details":null}}',
     ),
   );
@@ -86,7 +88,86 @@ test('without reported usage the tokens are estimated and marked so', () => {
 
 test('cost is rounded up to whole micro-USD', () => {
   const prices = { price_input_micro_usd: 150_000, price_output_micro_usd: 600_000 };
-  assert.equal(costMicroUsd({ promptTokens: 1, completionTokens: 0 }, prices), 1);
-  assert.equal(costMicroUsd({ promptTokens: 1_000_000, completionTokens: 1_000_000 }, prices), 750_000);
-  assert.equal(costMicroUsd({ promptTokens: 0, completionTokens: 0 }, prices), 0);
+  assert.equal(costMicroUsd({ promptTokens: 1, cachedTokens: 0, completionTokens: 0 }, prices), 1);
+  assert.equal(
+    costMicroUsd({ promptTokens: 1_000_000, cachedTokens: 0, completionTokens: 1_000_000 }, prices),
+    750_000,
+  );
+  assert.equal(costMicroUsd({ promptTokens: 0, cachedTokens: 0, completionTokens: 0 }, prices), 0);
+});
+
+test('cached tokens cost their own price, and a call is estimated by its bytes and the output that it may have', () => {
+  const prices = {
+    price_input_micro_usd: 1_000_000,
+    price_output_micro_usd: 2_000_000,
+    price_cached_input_micro_usd: 100_000,
+  };
+  assert.equal(costMicroUsd({ promptTokens: 100, cachedTokens: 90, completionTokens: 1 }, prices), 10 + 9 + 2);
+  const call = { requestBytes: 400, maxOutputTokens: 50, modelMaxOutput: 1_000 };
+  assert.equal(estimateMicroUsd(call, prices), 100 + 100);
+  assert.equal(estimateMicroUsd({ ...call, maxOutputTokens: undefined }, prices), 100 + 2_000);
+});
+
+const event = (name: string, data: unknown): string => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+const RESPONSES = [
+  event('response.created', { type: 'response.created', response: { model: 'r1', usage: null } }),
+  event('response.output_text.delta', { type: 'response.output_text.delta', delta: 'é "usage":{"input_tokens":9}' }),
+  event('response.completed', {
+    type: 'response.completed',
+    response: {
+      model: 'r1',
+      usage: { input_tokens: 11, input_tokens_details: { cached_tokens: 4 }, output_tokens: 5 },
+    },
+  }),
+].join('');
+const MESSAGES = [
+  event('message_start', {
+    type: 'message_start',
+    message: {
+      model: 'c1',
+      usage: { input_tokens: 10, cache_read_input_tokens: 4, cache_creation_input_tokens: 2, output_tokens: 1 },
+    },
+  }),
+  event('content_block_delta', { type: 'content_block_delta', delta: { text: 'é' } }),
+  event('message_delta', { type: 'message_delta', usage: { output_tokens: 7 } }),
+  event('message_stop', { type: 'message_stop' }),
+].join('');
+
+test('FC6 streams of responses and messages, cut at any bytes, are metered as the whole ones', () => {
+  const cases = [
+    [RESPONSES, responsesReported, { promptTokens: 11, cachedTokens: 4, completionTokens: 5 }, 'r1'],
+    [MESSAGES, messagesReported, { promptTokens: 16, cachedTokens: 4, completionTokens: 7 }, 'c1'],
+  ] as const;
+  for (const [text, reported, usage, model] of cases) {
+    const whole = meterAll([Buffer.from(text)], reported);
+    assert.deepEqual([whole.usage, whole.servedModel, whole.isEnded], [usage, model, true]);
+    fc.assert(
+      fc.property(fc.array(fc.nat(), { maxLength: 30 }), (places) => {
+        assert.deepEqual(meterAll(cut(text, places), reported), whole);
+      }),
+      { numRuns: 100 },
+    );
+  }
+});
+
+test('FC1 FC4 streams of responses and messages are over at their own end marks, and their errors are seen', () => {
+  assert.equal(
+    meterAll([Buffer.from(MESSAGES.slice(0, MESSAGES.indexOf('event: message_stop')))], messagesReported).isEnded,
+    false,
+  );
+  assert.equal(
+    meterAll([Buffer.from(RESPONSES.slice(0, RESPONSES.indexOf('event: response.completed')))], responsesReported)
+      .isEnded,
+    false,
+  );
+  const failed = meterAll(
+    [Buffer.from(event('error', { type: 'error', error: { type: 'overloaded_error' } }))],
+    messagesReported,
+  );
+  assert.deepEqual([failed.isEnded, failed.hasError], [false, true]);
+  const nameless = meterAll(
+    [Buffer.from('data: {"type":"response.failed","response":{"model":"r"}}\n\n')],
+    responsesReported,
+  );
+  assert.deepEqual([nameless.isEnded, nameless.hasError], [true, true]);
 });

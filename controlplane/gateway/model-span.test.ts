@@ -12,7 +12,7 @@ const problem = (text: string): string | undefined => {
 const replaced = (text: string, model: string): string => {
   const span = findModelSpan(bytes(text));
   assert.ok(span.ok, text);
-  return Buffer.concat(withModel(bytes(text), span, model)).toString('utf8');
+  return withModel(bytes(text), span, model).toString('utf8');
 };
 
 test('only the value of the top-level model changes, whatever surrounds it', () => {

@@ -3,7 +3,7 @@
 // Must not know keys, models or what is sent.
 import { lookup as dnsLookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
-import { Agent, type Dispatcher, fetch as undiciFetch } from 'undici';
+import { type Dispatcher, Pool as HttpPool, fetch as undiciFetch } from 'undici';
 import { ForbiddenError, LimitError } from '#base/errors.ts';
 import { checkBaseUrl, mayConnect } from '#schema/rules/provider-address.ts';
 
@@ -20,8 +20,8 @@ export type ResolvedAddress = Readonly<{ address: string; family: 4 | 6 }>;
 /** All addresses of a host name; rejects when there are none. */
 export type LookupAll = (host: string) => Promise<readonly ResolvedAddress[]>;
 
-/** A place in the pool of a provider. `release` must be called once. */
-export type UpstreamSlot = Readonly<{ dispatcher: Dispatcher; release: () => void }>;
+/** A place in the pool of a provider. `path`: path of its base URL, without a slash at the end. `release` must be called once. */
+export type UpstreamSlot = Readonly<{ dispatcher: Dispatcher; path: string; release: () => void }>;
 
 /** The pools. */
 export type Upstreams = Readonly<{
@@ -70,7 +70,13 @@ const checkedLookup =
     else callback(null, first.address, first.family);
   };
 
-type Pool = { readonly generation: number; readonly agent: Agent; active: number };
+type Pool = {
+  readonly generation: number;
+  readonly isAllowed: boolean;
+  readonly dispatcher: HttpPool;
+  readonly path: string;
+  active: number;
+};
 
 /** Makes the pools; opens nothing before the first call. `maxConnections`: calls at once per provider. */
 export const makeUpstreams = (
@@ -87,30 +93,37 @@ export const makeUpstreams = (
   const poolOf = (target: UpstreamTarget): Pool => {
     const held = pools.get(target.id);
     if (held !== undefined && held.generation === target.generation) return held;
-    const agent = new Agent({
-      connect: { lookup, timeout: target.timeouts.connect_ms, noDelay: true, keepAlive: true },
-      connections: maxConnections,
-      pipelining: 1,
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      keepAliveTimeout: 30_000,
-    });
-    const pool: Pool = { generation: target.generation, agent, active: 0 };
+    const url = new URL(target.base_url);
+    const pool: Pool = {
+      generation: target.generation,
+      // Literal addresses reach no lookup, so they are judged here.
+      isAllowed: checkBaseUrl(target.base_url, settings.allowedAddresses).ok,
+      dispatcher: new HttpPool(url.origin, {
+        connect: { lookup, timeout: target.timeouts.connect_ms, noDelay: true, keepAlive: true },
+        connections: maxConnections,
+        pipelining: 1,
+        headersTimeout: 0,
+        bodyTimeout: 0,
+        keepAliveTimeout: 30_000,
+      }),
+      path: url.pathname.replace(/\/+$/, ''),
+      active: 0,
+    };
     pools.set(target.id, pool);
     // Calls in flight end on the pool that they began on.
-    if (held !== undefined) void held.agent.close();
+    if (held !== undefined) void held.dispatcher.close();
     return pool;
   };
 
-  /** Literal addresses reach no lookup, so they are judged here. */
-  const checkTarget = (target: UpstreamTarget): void => {
-    if (!checkBaseUrl(target.base_url, settings.allowedAddresses).ok) throw notAllowed();
+  const allowedPool = (target: UpstreamTarget): Pool => {
+    const pool = poolOf(target);
+    if (!pool.isAllowed) throw notAllowed();
+    return pool;
   };
 
   return {
     take: (target) => {
-      checkTarget(target);
-      const pool = poolOf(target);
+      const pool = allowedPool(target);
       if (pool.active >= maxConnections) {
         throw new LimitError('upstream_busy', 'all connections to the provider are in use; try again later', {
           retryAfterMs: 1_000,
@@ -119,7 +132,8 @@ export const makeUpstreams = (
       pool.active += 1;
       let released = false;
       return {
-        dispatcher: pool.agent,
+        dispatcher: pool.dispatcher,
+        path: pool.path,
         release: () => {
           if (released) return;
           released = true;
@@ -128,14 +142,13 @@ export const makeUpstreams = (
       };
     },
     fetchOf: (target) => {
-      checkTarget(target);
-      const { agent } = poolOf(target);
+      const { dispatcher } = allowedPool(target);
       const bound = (input: string | URL, init?: object) =>
-        undiciFetch(input, { ...init, dispatcher: agent, redirect: 'manual' });
+        undiciFetch(input, { ...init, dispatcher, redirect: 'manual' });
       return bound as unknown as typeof globalThis.fetch;
     },
     close: async () => {
-      await Promise.all([...pools.values()].map((pool) => pool.agent.destroy()));
+      await Promise.all([...pools.values()].map((pool) => pool.dispatcher.destroy()));
       pools.clear();
     },
   };

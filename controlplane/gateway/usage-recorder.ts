@@ -20,18 +20,31 @@ export type UsageSpool = UsageRecorder &
     idle: () => Promise<void>;
   }>;
 
-const BATCH_ROWS = 200;
+const BATCH_ROWS = 500;
+/** Rows that wait in memory at most before calls are refused. */
+const MAX_WAITING_ROWS = 50_000;
 const FLUSH_AFTER_MS = 200;
 const RETRY_AFTER_MS = 5_000;
 
-/** Makes the recorder. `file`: where rows wait while the database is away; `maxFileBytes`: above it, `isFull`. */
+/**
+ * Makes the recorder. `file`: where rows wait while the database is away; `maxFileBytes`: above it, `isFull`. `onSettled`
+ * is told of rows that are in the database now, or lost for good.
+ */
 export const makeUsageRecorder = (
-  ports: Readonly<{ insert: InsertUsage; file: string; maxFileBytes: number; clock: Clock; log: Logger }>,
+  ports: Readonly<{
+    insert: InsertUsage;
+    file: string;
+    maxFileBytes: number;
+    clock: Clock;
+    log: Logger;
+    onSettled?: ((rows: readonly UsageRow[]) => void) | undefined;
+  }>,
 ): UsageSpool => {
-  const { insert, file, clock, log } = ports;
+  const { insert, file, clock, log, onSettled = () => undefined } = ports;
   const draining = `${file}.draining`;
   let waiting: UsageRow[] = [];
   let spooledBytes = 0;
+  let isAway = false;
   let cancel: CancelTimer | undefined;
   let running: Promise<void> = Promise.resolve();
 
@@ -54,8 +67,24 @@ export const makeUsageRecorder = (
     });
   };
 
+  /** Stores rows; what the database will never take is halved until the bad row is alone, so that it holds up no other. */
+  const store = async (rows: readonly UsageRow[]): Promise<void> => {
+    try {
+      await insert(rows);
+    } catch (error) {
+      if (error instanceof UnavailableError) throw error;
+      if (rows.length > 1) {
+        const half = Math.ceil(rows.length / 2);
+        await store(rows.slice(0, half));
+        await store(rows.slice(half));
+        return;
+      }
+      log.error('a usage row cannot be stored', { id: rows[0]?.id, err: error });
+    }
+    onSettled(rows);
+  };
   const insertAll = async (rows: readonly UsageRow[]): Promise<void> => {
-    for (let at = 0; at < rows.length; at += BATCH_ROWS) await insert(rows.slice(at, at + BATCH_ROWS));
+    for (let at = 0; at < rows.length; at += BATCH_ROWS) await store(rows.slice(at, at + BATCH_ROWS));
   };
 
   /** The file is moved aside first, so that rows that come meanwhile are not lost with it. */
@@ -75,15 +104,13 @@ export const makeUsageRecorder = (
     try {
       await insertAll(rows);
       await drainFile();
+      isAway = false;
     } catch (error) {
-      if (!(error instanceof UnavailableError)) {
-        // Rows that the database will never take must not hold up all others.
-        log.error('usage rows cannot be stored', { count: rows.length, err: error });
-        return;
-      }
+      isAway = true;
       log.warn('usage rows wait on disk for the database', { count: rows.length, err: error });
       await spool(rows).catch((lost: unknown) => {
-        log.error('usage rows were lost', { count: rows.length, err: lost });
+        log.error('usage rows cannot be written to disk and wait in memory', { count: rows.length, err: lost });
+        waiting = [...rows, ...waiting];
       });
       schedule(RETRY_AFTER_MS);
     }
@@ -102,10 +129,11 @@ export const makeUsageRecorder = (
   return {
     record: (row) => {
       waiting.push(row);
-      if (waiting.length >= BATCH_ROWS) void flushNow();
-      else schedule(FLUSH_AFTER_MS);
+      // While a flush runs, rows gather for the next one; while the database is away, for the next try.
+      if (waiting.length === BATCH_ROWS && cancel !== undefined && !isAway) void flushNow();
+      else schedule(isAway ? RETRY_AFTER_MS : FLUSH_AFTER_MS);
     },
-    isFull: () => spooledBytes >= ports.maxFileBytes,
+    isFull: () => spooledBytes >= ports.maxFileBytes || waiting.length >= MAX_WAITING_ROWS,
     start: async () => {
       spooledBytes = (await sizeOf(file)) + (await sizeOf(draining));
       if (spooledBytes > 0) schedule(FLUSH_AFTER_MS);

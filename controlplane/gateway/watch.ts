@@ -7,56 +7,51 @@ export type CallEnd = 'first_byte' | 'idle' | 'total' | 'client_left';
 /** The limits of a provider. Units: milliseconds. */
 export type CallLimits = Readonly<{ first_byte_ms: number; idle_ms: number; total_ms: number }>;
 
-/** Watches one call. `signal` fires once, at the first limit that is reached or when the client leaves. */
+/** Watches one call. */
 export type CallWatch = Readonly<{
-  signal: AbortSignal;
   /** Bytes came. */
   progress: () => void;
-  /** Why the signal fired; undefined while it has not. */
+  /** Ends the call for a reason of its own; the first reason stays. */
+  end: (why: CallEnd) => void;
+  /** Why the call was ended; undefined while it was not. */
   ended: () => CallEnd | undefined;
   stop: () => void;
 }>;
 
-/** Starts the watch. `clientGone`: fires when the client leaves. */
-export const watchCall = (clock: Clock, limits: CallLimits, clientGone: AbortSignal): CallWatch => {
-  const controller = new AbortController();
+/** Starts the watch; `onEnd` runs once, at the first limit that is reached. One timer serves any number of chunks. */
+export const watchCall = (clock: Clock, limits: CallLimits, onEnd: (why: CallEnd) => void): CallWatch => {
+  const startedMs = clock.monotonicMs();
   let end: CallEnd | undefined;
   let lastMs: number | undefined;
-  let cancelIdle: CancelTimer | undefined;
+  let cancel: CancelTimer | undefined;
+  const stop = (): void => {
+    cancel?.();
+    cancel = undefined;
+  };
   const finish = (why: CallEnd): void => {
     if (end !== undefined) return;
     end = why;
-    controller.abort();
+    stop();
+    onEnd(why);
   };
-  const onGone = (): void => finish('client_left');
-  const cancelFirst = clock.startTimer(limits.first_byte_ms, () => finish('first_byte'));
-  const cancelTotal = clock.startTimer(limits.total_ms, () => finish('total'));
-  if (clientGone.aborted) onGone();
-  else clientGone.addEventListener('abort', onGone, { once: true });
-
-  // One timer for any number of chunks: it looks how old the last one is and sleeps for the rest.
-  const armIdle = (delayMs: number): void => {
-    cancelIdle = clock.startTimer(delayMs, () => {
-      const quietMs = clock.monotonicMs() - (lastMs ?? 0);
-      if (quietMs >= limits.idle_ms) finish('idle');
-      else armIdle(limits.idle_ms - quietMs);
-    });
+  const arm = (): void => {
+    stop();
+    const nowMs = clock.monotonicMs();
+    const totalMs = startedMs + limits.total_ms - nowMs;
+    const quietMs = lastMs === undefined ? startedMs + limits.first_byte_ms - nowMs : lastMs + limits.idle_ms - nowMs;
+    if (totalMs <= 0) return finish('total');
+    if (quietMs <= 0) return finish(lastMs === undefined ? 'first_byte' : 'idle');
+    cancel = clock.startTimer(Math.min(totalMs, quietMs), arm);
   };
+  arm();
   return {
-    signal: controller.signal,
     progress: () => {
       const isFirst = lastMs === undefined;
       lastMs = clock.monotonicMs();
-      if (!isFirst) return;
-      cancelFirst();
-      armIdle(limits.idle_ms);
+      if (isFirst && end === undefined) arm();
     },
+    end: finish,
     ended: () => end,
-    stop: () => {
-      cancelFirst();
-      cancelTotal();
-      cancelIdle?.();
-      clientGone.removeEventListener('abort', onGone);
-    },
+    stop,
   };
 };

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { PROBLEMS, type ProblemCode } from '#schema/problem.ts';
-import { bodyOf, errorBody, finalError, gatewayErrorShape, isFinalText, refusalError } from './wording.ts';
+import { errorBody, errorEvent, gatewayErrorShape } from './error-shape.ts';
+import { finalError, isFinalText, refusalError } from './wording.ts';
 
 /** What two harnesses look for in a body before they call again. Source: measured on OpenCode 1.18 and Pi 1.6. */
 const HARNESS_RETRIES =
@@ -27,8 +28,8 @@ test('every final error has a 4xx status and a body without digits and without w
     const error = finalError(code as Parameters<typeof finalError>[0]);
     assert.ok(error.status >= 400 && error.status < 500 && error.status !== 429, code);
     assert.ok(isFinalText(error.message), code);
-    assert.equal(HARNESS_RETRIES.test(errorBody(error)), false, code);
-    assert.equal(/\d/.test(errorBody(error)), false, code);
+    assert.equal(HARNESS_RETRIES.test(errorBody('openai', error)), false, code);
+    assert.equal(/\d/.test(errorBody('openai', error)), false, code);
   }
 });
 
@@ -51,9 +52,9 @@ test('whatever a provider writes into a refusal, the final error does not make a
       fc.array(fc.oneof(words, fc.string()), { maxLength: 8 }),
       (status, parts) => {
         const error = refusal(status, { error: { message: parts.join('') } });
-        assert.equal(HARNESS_RETRIES.test(bodyOf(error)), false, bodyOf(error));
-        if (error.message.startsWith('context_length')) return;
-        assert.equal(/\d/.test(bodyOf(error)), false, bodyOf(error));
+        assert.equal(HARNESS_RETRIES.test(errorBody('openai', error)), false, errorBody('openai', error));
+        if (error.isOverflow === true) return;
+        assert.equal(/\d/.test(errorBody('openai', error)), false, errorBody('openai', error));
       },
     ),
     { numRuns: 500 },
@@ -62,10 +63,12 @@ test('whatever a provider writes into a refusal, the final error does not make a
 
 test('a harmless message of the provider is passed on, and a key in it is not', () => {
   assert.match(refusal(400, { error: { message: 'tools must be a list' } }).message, /tools must be a list$/);
-  const leaked = bodyOf(refusal(400, { error: { message: 'bad field for sk-canary-abcdef' } }));
+  const leaked = errorBody('openai', refusal(400, { error: { message: 'bad field for sk-canary-abcdef' } }));
   assert.equal(leaked.includes('canary'), false);
   assert.equal(
-    bodyOf(refusal(401, { error: { message: 'Incorrect API key provided: sk-canary' } })).includes('canary'),
+    errorBody('openai', refusal(401, { error: { message: 'Incorrect API key provided: sk-canary' } })).includes(
+      'canary',
+    ),
     false,
   );
 });
@@ -75,14 +78,17 @@ test('A142 a full context window keeps the code that harnesses compact by', () =
     error: { message: "This model's maximum context length is 8192 tokens.", code: 'context_length_exceeded' },
   });
   assert.equal(error.status, 400);
-  assert.equal((JSON.parse(bodyOf(error)) as { error: { code: string } }).error.code, 'context_length_exceeded');
+  assert.equal(
+    (JSON.parse(errorBody('openai', error)) as { error: { code: string } }).error.code,
+    'context_length_exceeded',
+  );
 });
 
 test('FC3 a pause above 30 s is final and names its end in a header, a shorter one is retryable', () => {
   const long = refusal(429, {}, '86400');
   assert.ok(long.status < 500 && long.status !== 429);
   assert.equal(long.headers['x-beeuni-reset-at'], '2026-12-01T00:00:00.000Z');
-  assert.equal(HARNESS_RETRIES.test(bodyOf(long)), false);
+  assert.equal(HARNESS_RETRIES.test(errorBody('openai', long)), false);
   assert.deepEqual([refusal(429, {}, '5').status, refusal(429, {}, '5').headers], [429, { 'retry-after': '5' }]);
   assert.equal(refusal(503, {}, new Date(NOW + 90_000).toUTCString()).headers['x-beeuni-reset-at'] !== undefined, true);
   assert.equal(refusal(500, {}, 'soon').headers['retry-after'], '2');
@@ -92,10 +98,31 @@ test('a redirect is refused for good', () => {
   assert.equal(refusal(302).status, 400);
 });
 
-test('the shape of errors around the gateway is worded by the same rule', () => {
-  const body = JSON.stringify(
-    gatewayErrorShape({ status: 401, code: 'unauthenticated', message: 'credential bs_0123 timed out' }),
+test('the shapes of errors around the gateway are worded by the same rule', () => {
+  for (const errors of ['openai', 'anthropic'] as const) {
+    const answer = { status: 401, code: 'unauthenticated', message: 'credential bs_0123 timed out' } as const;
+    const body = JSON.stringify(
+      gatewayErrorShape(errors)({ ...answer, headers: {}, details: undefined, isBug: false }, 'r'),
+    );
+    assert.equal(HARNESS_RETRIES.test(body), false);
+    assert.match(body, /credential is not valid/);
+  }
+});
+
+test("errors of the messages API have Anthropic's shape, and a stream of each API ends with an event that its client throws", () => {
+  const body = JSON.parse(errorBody('anthropic', finalError('model_not_allowed'))) as {
+    type: string;
+    error: { type: string };
+  };
+  assert.deepEqual([body.type, body.error.type], ['error', 'permission_error']);
+  const error = { status: 502, code: 'provider_failed', message: 'it broke', type: 'server_error' } as const;
+  assert.match(
+    errorEvent({ id: 'messages', errors: 'anthropic' }, error),
+    /^event: error\ndata: \{"type":"error","error"/,
   );
-  assert.equal(HARNESS_RETRIES.test(body), false);
-  assert.match(body, /credential is not valid/);
+  assert.match(
+    errorEvent({ id: 'responses', errors: 'openai' }, error),
+    /^event: error\ndata: \{"type":"error".*"error":\{/,
+  );
+  assert.match(errorEvent({ id: 'chat', errors: 'openai' }, error), /^data: \{"error":\{/);
 });

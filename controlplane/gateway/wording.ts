@@ -10,6 +10,8 @@ export type GatewayError = Readonly<{
   message: string;
   type: string;
   headers: Readonly<Record<string, string>>;
+  /** The prompt does not fit the model: the words that harnesses compact by. */
+  isOverflow?: boolean | undefined;
 }>;
 
 /** Longest wait that a retryable error asks for. Units: seconds. Source: 20-control-plane §5. */
@@ -31,7 +33,8 @@ const FINAL = {
   request_too_large: [413, 'the request is above the request ceiling of this session; shorten the conversation'],
   body_too_large: [413, 'the request is above the size that the gateway takes'],
   invalid_json: [400, 'the body is not a JSON object that the gateway can read'],
-  invalid_request: [400, 'the request does not have the shape of a chat completion'],
+  invalid_request: [400, 'the request does not have the shape that the gateway reads'],
+  wire_not_supported: [400, 'the provider of this model does not speak this API; the path names another one'],
   unsupported_media_type: [415, 'the content type must be application/json, not compressed'],
   unauthenticated: [401, 'the session credential is not valid'],
   forbidden: [403, 'the session may not do this'],
@@ -57,7 +60,11 @@ const FINAL = {
 /** Codes that have a final wording. */
 export type FinalCode = keyof typeof FINAL;
 
-const isFinalCode = (code: ProblemCode): code is FinalCode => code in FINAL;
+/** Whether a code has a final wording. */
+export const isFinalCode = (code: ProblemCode): code is FinalCode => Object.hasOwn(FINAL, code);
+
+/** The message of a final code. */
+export const finalMessage = (code: FinalCode): string => FINAL[code][1];
 
 const TYPES: Readonly<Record<number, string>> = {
   401: 'authentication_error',
@@ -69,7 +76,9 @@ const TYPES: Readonly<Record<number, string>> = {
   503: 'server_error',
   504: 'server_error',
 };
-const typeOf = (status: number): string => TYPES[status] ?? (status >= 500 ? 'server_error' : 'invalid_request_error');
+/** Type of an error in OpenAI's words, by its status. */
+export const typeOf = (status: number): string =>
+  TYPES[status] ?? (status >= 500 ? 'server_error' : 'invalid_request_error');
 
 /** A final error. A message that could make a harness call again is replaced by the code's own. */
 export const finalError = (
@@ -96,20 +105,6 @@ export const retryableError = (
   headers: { 'retry-after': String(Math.min(Math.max(Math.ceil(retryAfterSeconds), 1), MAX_RETRY_AFTER_SECONDS)) },
 });
 
-/** The body of an error in the shape that OpenAI's clients read. */
-export const errorBody = (error: Pick<GatewayError, 'message' | 'type' | 'code'>): string =>
-  JSON.stringify({ error: { message: error.message, type: error.type, param: null, code: error.code } });
-
-/** Body of an error that was raised by the server around the gateway; its status is already decided. */
-export const gatewayErrorShape = (
-  answer: Readonly<{ status: number; code: ProblemCode; message: string }>,
-): Readonly<Record<string, unknown>> => {
-  const isFinal = answer.status < 500 && answer.status !== 429;
-  const worded = isFinalCode(answer.code) ? FINAL[answer.code][1] : 'the gateway refuses this request';
-  const message = !isFinal || isFinalText(answer.message) ? answer.message : worded;
-  return { error: { message, type: typeOf(answer.status), param: null, code: answer.code } };
-};
-
 /** What a provider answered instead of a completion. */
 export type UpstreamRefusal = Readonly<{ status: number; retryAfter: string | undefined; body: string }>;
 
@@ -132,6 +127,10 @@ const secondsOf = (retryAfter: string | undefined, nowMs: number): number | unde
   const at = Date.parse(retryAfter);
   return Number.isNaN(at) ? undefined : Math.max(0, (at - nowMs) / 1000);
 };
+
+/** The wait that a refusal asks for; undefined when it names none. Units: seconds. */
+export const waitSecondsOf = (refusal: Pick<UpstreamRefusal, 'retryAfter'>, nowMs: number): number | undefined =>
+  secondsOf(refusal.retryAfter, nowMs);
 
 /** The message of a provider without digits, cut to 300 characters: a final error may carry it, keys it may have held are gone. */
 const withoutDigits = (text: string): string =>
@@ -176,20 +175,12 @@ export const refusalError = (refusal: UpstreamRefusal, nowMs: number): GatewayEr
     return {
       status: 400,
       code: 'request_too_large',
-      message:
-        "context_length_exceeded: the request is above the model's maximum context length. Please reduce the length of the messages.",
+      message: "the request is above the model's maximum context length. Please reduce the length of the messages.",
       type: 'invalid_request_error',
       headers: {},
+      isOverflow: true,
     };
   }
   const said = withoutDigits(message);
   return finalError('provider_failed', said === '' ? undefined : `the provider refuses this request: ${said}`);
 };
-
-/** Body of the overflow error: OpenAI's own code, by which harnesses compact. */
-export const bodyOf = (error: GatewayError): string =>
-  error.message.startsWith('context_length_exceeded')
-    ? JSON.stringify({
-        error: { message: error.message, type: error.type, param: 'messages', code: 'context_length_exceeded' },
-      })
-    : errorBody(error);

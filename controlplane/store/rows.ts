@@ -159,6 +159,23 @@ export const ROWS = {
     duration_ms: whole,
     request_bytes: whole,
     response_bytes: whole,
+    agent: text.nullable(),
+    fallback_from: text.nullable(),
+  }),
+  budget_spend: z.object({
+    scope: text,
+    uid: text,
+    period: text,
+    spent_micro_usd: whole,
+    reached_limit_micro_usd: whole.nullable(),
+  }),
+  budget_leases: z.object({
+    scope: text,
+    uid: text,
+    period: text,
+    replica: text,
+    held_micro_usd: whole,
+    expires_at: time,
   }),
   audit: z.object({
     id: whole,

@@ -63,6 +63,25 @@ create table audit (
   constraint audit_pkey PRIMARY KEY (id)
 );
 
+create table budget_leases (
+  scope text not null,
+  uid text not null,
+  period text not null,
+  replica text not null,
+  held_micro_usd bigint not null,
+  expires_at timestamp with time zone not null,
+  constraint budget_leases_pkey PRIMARY KEY (scope, uid, period, replica)
+);
+
+create table budget_spend (
+  scope text not null,
+  uid text not null,
+  period text not null,
+  spent_micro_usd bigint not null,
+  reached_limit_micro_usd bigint,
+  constraint budget_spend_pkey PRIMARY KEY (scope, uid, period)
+);
+
 create table credentials (
   prefix text not null,
   hash bytea not null,
@@ -285,6 +304,8 @@ create table usage (
   duration_ms integer not null,
   request_bytes bigint not null,
   response_bytes bigint not null,
+  agent text,
+  fallback_from text,
   constraint usage_pkey PRIMARY KEY (id)
 );
 

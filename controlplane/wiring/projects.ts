@@ -8,9 +8,9 @@ import { parseYaml } from '#base/yaml.ts';
 import type { KubeClient } from '#kube/client.ts';
 import { defaultBranchName } from '#kube/names.ts';
 import type { ModelVerdict } from '#schema/rest/workspace.ts';
-import { effectiveFlags } from '#schema/rules/effective-flags.ts';
 import { BUDGET_KNOBS } from '#schema/settings/budgets.ts';
 import type { ProviderInput } from '#schema/settings/providers.ts';
+import { isModelRole } from '#schema/settings/roles.ts';
 import { makeModelsApp } from '../app/models.ts';
 import type { ClaimConfig } from '../app/ports.ts';
 import { makeProjectConfig } from '../app/project-config.ts';
@@ -20,13 +20,10 @@ import { makeProjectSync, type ProjectSync } from '../app/project-sync.ts';
 import { makeReadProviderKeys } from '../app/provider-keys.ts';
 import { makeProvidersApp, type ProvidersApp } from '../app/providers.ts';
 import { makeRegistryReader } from '../app/registry.ts';
+import { resolveRoles } from '../app/role-models.ts';
 import { makePreparePin, type PreparePin } from '../app/run-settings.ts';
-import { makeChatHandler } from '../gateway/chat.ts';
 import { makeListProviderModels } from '../gateway/list-models.ts';
-import { makeGatewayModelsHandler } from '../gateway/models.ts';
 import { makeUpstreams, systemLookup } from '../gateway/upstream.ts';
-import { makeUsageRecorder } from '../gateway/usage-recorder.ts';
-import { gatewayErrorShape } from '../gateway/wording.ts';
 import { parseCredentials } from '../git/credentials.ts';
 import { makeMirrors } from '../git/mirror.ts';
 import { makeReadFiles } from '../git/objects.ts';
@@ -47,13 +44,12 @@ import { makeSecrets } from '../kubernetes/secrets.ts';
 import { makeProjectStore } from '../store/projects.ts';
 import { makeProviderStore } from '../store/provider-store.ts';
 import { listRunningOfProject } from '../store/sessions.ts';
-import { insertUsage } from '../store/usage.ts';
 import { type Background, type Basics, makeRounds } from './basics.ts';
+import { wireGateway } from './gateway.ts';
 import { type SettingsSide, wireSettings } from './settings.ts';
 
 /** Calls at once to one provider, per replica. */
-const MAX_PROVIDER_CONNECTIONS = 256;
-const MAX_USAGE_FILE_BYTES = 64 * 2 ** 20;
+const MAX_PROVIDER_CONNECTIONS = 1_024;
 const MAX_PUSH_BYTES = 512 * 2 ** 20;
 /** How long a sync call waits before it answers `running`; below the operator's own limit. Units: milliseconds. */
 const SYNC_ANSWER_MS = 10_000;
@@ -80,6 +76,8 @@ export type ProjectsSide = Readonly<{
   handlers: ProviderHandlers & ModelHandlers;
   internal: ProjectSyncHandlers;
   gateway: GatewayHandlers;
+  /** Sets the gateway's gauges. */
+  refreshGateway: () => void;
   gitProxy: GitProxy;
   background: readonly Background[];
 }>;
@@ -270,36 +268,27 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     log,
   });
 
-  const usage = makeUsageRecorder({
-    insert: async (rows) => {
-      await database.query(insertUsage(rows));
-    },
-    file: join(root, 'usage.jsonl'),
-    maxFileBytes: MAX_USAGE_FILE_BYTES,
-    clock,
-    log,
-  });
-  const gatewayPorts = {
+  const gateway = wireGateway({
+    ...wiring,
+    flags: config.flags,
+    findProject: resources.projects.findByUid,
+    findSession: resources.sessions.findByUid,
     readRegistry: registry.cached,
-    findProjectPolicy: (projectUid: string) => {
-      const project = resources.projects.findByUid(projectUid);
-      if (project === undefined) return undefined;
-      const gateway = effectiveFlags(project.spec.features, wiring.config.flags).llm_gateway.value;
-      return { gateway, allowed: project.spec.models?.allowed ?? null };
-    },
     readKeys,
+    resolveRole: async (role, { projectUid }) => {
+      const [{ roles }, { providers }] = await Promise.all([workspace.app.current(), registry.cached()]);
+      if (!isModelRole(role)) return undefined;
+      const allowed = resources.projects.findByUid(projectUid)?.spec.models?.allowed;
+      const candidates = { slots: roles, run: null, environment: defaultModel ?? null };
+      return resolveRoles(candidates, { providers, allowed })[role].model ?? undefined;
+    },
     upstreams,
-    usage,
-    clock,
-    newId,
-    log,
+    onBudgetReached: () => undefined,
+    usageFile: join(root, 'usage.jsonl'),
     // The relay enforces the ceiling of the run; nothing above the bound of that knob may be set.
     maxRequestBytes: BUDGET_KNOBS.max_model_request_bytes.most,
-    onOutcome: (outcome: string, firstByteMs: number | null) => {
-      wiring.instruments.llmCallsTotal.inc({ outcome });
-      if (firstByteMs !== null) wiring.instruments.llmTimeToFirstByteSeconds.observe({}, firstByteMs / 1_000);
-    },
-  };
+    calls: { perSecond: settings.BEEUNI_MODEL_CALLS_PER_SECOND, burst: settings.BEEUNI_MODEL_CALLS_BURST },
+  });
   const poller = makeProjectPoller({ lookAtDue: sync.lookAtDue, everyMs: POLL_ROUND_MS, clock, random, log });
 
   return {
@@ -323,15 +312,12 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     },
     handlers: { ...makeProviderHandlers(providers), ...makeModelHandlers(models) },
     internal: makeProjectSyncHandlers(sync),
-    gateway: {
-      chat: makeChatHandler(gatewayPorts),
-      models: makeGatewayModelsHandler(gatewayPorts),
-      errorShape: gatewayErrorShape,
-    },
+    gateway: gateway.handlers,
+    refreshGateway: gateway.refresh,
     gitProxy,
     background: [
       { name: 'upstreams', start: () => registerEnvModel(wiring, providers), stop: upstreams.close },
-      { name: 'usage', start: usage.start, stop: usage.stop },
+      gateway.background,
       { name: 'projects', start: poller.start, stop: poller.stop },
       // Another replica may have changed the registry, or one died after it changed it.
       makeRounds(wiring, 'registry', REGISTRY_ROUND_MS, async () => {

@@ -6,6 +6,9 @@ export const MODEL_ROLES = ['judge', 'vision', 'compaction', 'title', 'extractio
 /** One role. */
 export type ModelRole = (typeof MODEL_ROLES)[number];
 
+/** Whether a text is the name of a role. */
+export const isModelRole = (name: string): name is ModelRole => (MODEL_ROLES as readonly string[]).includes(name);
+
 /** Names of a role: the saved key, the field of the supervisor API, and its job. Source: B2, B45. */
 export type RoleNames = Readonly<{ key: string; field: `${ModelRole}_model`; job: string }>;
 

@@ -8,6 +8,7 @@ import type { HttpServer } from '#base/http/server.ts';
 import { createLogger } from '#base/log.ts';
 import { makeRateLimit } from '#controlplane/app/rate-limit.ts';
 import type { StoredAnswer } from '#controlplane/app/writes.ts';
+import { gatewayErrorShape } from '#controlplane/gateway/error-shape.ts';
 import type { GitProxy } from '#controlplane/git/proxy.ts';
 import { makeAuthenticate } from '#controlplane/http/authenticate.ts';
 import { makeAuthorize } from '#controlplane/http/authorize.ts';
@@ -127,9 +128,7 @@ before(async () => {
     internal: some as ServerPorts['internal'],
     gateway: {
       ...(some as ServerPorts['gateway']),
-      chat: (some as ServerPorts['gateway']).chat,
-      models: (some as ServerPorts['gateway']).models,
-      errorShape: (answer) => ({ error: { code: answer.code, message: answer.message } }),
+      errorShapes: { openai: gatewayErrorShape('openai'), anthropic: gatewayErrorShape('openai') },
     },
     mountGit: (server, gitGuard) => mountGit(server, some as GitProxy, gitGuard),
   });

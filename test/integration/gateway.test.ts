@@ -1,149 +1,79 @@
 // The model gateway against a scripted provider over real sockets: what passes, what is refused, what breaks.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { request as httpRequest } from 'node:http';
 import { after, before, beforeEach, test } from 'node:test';
-import { systemClock } from '#base/clock.ts';
-import { UnavailableError } from '#base/errors.ts';
-import { createLogger } from '#base/log.ts';
-import type { RegisteredProvider } from '#controlplane/app/provider-ports.ts';
-import { makeChatHandler } from '#controlplane/gateway/chat.ts';
-import { makeGatewayModelsHandler } from '#controlplane/gateway/models.ts';
-import type { GatewayPorts, UsageRow } from '#controlplane/gateway/ports.ts';
-import { makeUpstreams, type Upstreams } from '#controlplane/gateway/upstream.ts';
+import { makeUpstreams } from '#controlplane/gateway/upstream.ts';
+import {
+  type GatewayRig,
+  RIG_TIMEOUTS,
+  type RigAnswer,
+  type RigState,
+  rigModel,
+  rigProvider,
+  startGatewayRig,
+} from '#test/support/gateway-rig.ts';
 import { type ScriptedProvider, startScriptedProvider } from '#test/support/scripted-provider.ts';
 import { until } from '#test/support/until.ts';
 
 const CANARY = `sk-canary-${randomUUID()}`;
 const MAX_CONNECTIONS = 4;
-const PROJECT = 'project-1';
-
-type Answer = Readonly<{ status: number; headers: IncomingMessage['headers']; text: string }>;
+const HEADERS = { 'content-type': 'application/json', authorization: 'Bearer bs_s' };
 
 let provider: ScriptedProvider;
-let upstreams: Upstreams;
-let base: string;
-let stop: () => Promise<void>;
-const usage: UsageRow[] = [];
-const logs: string[] = [];
-const outcomes: string[] = [];
-let allowed: readonly string[] | null = null;
-let gatewayIsOn = true;
-let registryIsDown = false;
-let usageIsFull = false;
-let timeouts = { connect_ms: 1_000, first_byte_ms: 5_000, idle_ms: 5_000, total_ms: 20_000 };
-let baseUrl = '';
-let generation = 1;
+let rig: GatewayRig;
+let state: RigState;
+let { usage, ended, logs } = {} as GatewayRig;
 
-const model = (id: string, enabled = true) => ({
-  id,
-  context_window: 1000,
-  max_output: 100,
-  input: ['text' as const],
-  reasoning: false,
-  price_input_micro_usd: 1_000_000,
-  price_output_micro_usd: 2_000_000,
-  enabled,
-});
-
-const registered = (id: string, enabled: boolean): RegisteredProvider => ({
-  id,
-  kind: 'openai-compatible',
-  base_url: baseUrl,
-  headers: { 'x-title': 'beeuni test' },
-  timeouts,
-  models: [model('scripted-large'), model('vendor/deep'), model('off', false)],
-  enabled,
-  keys: [],
-  generation,
-});
+/** Registers the providers, with other limits or another address. */
+const register = (more: Readonly<{ timeouts?: Partial<typeof RIG_TIMEOUTS>; baseUrl?: string }> = {}): void => {
+  const models = [rigModel('scripted-large'), rigModel('vendor/deep'), rigModel('off', { enabled: false })];
+  const of = (id: string, enabled: boolean) =>
+    rigProvider(id, more.baseUrl ?? provider.url, {
+      models,
+      enabled,
+      headers: { 'x-title': 'beeuni test' },
+      timeouts: { ...RIG_TIMEOUTS, ...more.timeouts },
+      secrets: [{ id: 'default', secret: CANARY }],
+    });
+  state.providers = [of('demo', true), of('closed', false), rigProvider('claude', provider.url, { kind: 'anthropic' })];
+  state.generation += 1;
+};
 
 before(async () => {
   provider = await startScriptedProvider({ key: CANARY });
-  upstreams = makeUpstreams({ allowedAddresses: ['127.0.0.0/8'], maxConnections: MAX_CONNECTIONS });
-  const ports: GatewayPorts = {
-    readRegistry: async () => {
-      if (registryIsDown)
-        throw new UnavailableError('registry_unavailable', 'the provider registry cannot be read now');
-      return { generation, providers: [registered('demo', true), registered('closed', false)] };
-    },
-    findProjectPolicy: (uid) => (uid === PROJECT ? { gateway: gatewayIsOn, allowed } : undefined),
-    readKeys: async () => [{ id: 'default', secret: CANARY }],
-    upstreams,
-    usage: { record: (row) => usage.push(row), isFull: () => usageIsFull },
-    clock: systemClock,
-    newId: randomUUID,
-    log: createLogger({ level: 'debug', write: (line) => logs.push(line) }),
-    maxRequestBytes: 200_000,
-    onOutcome: (outcome) => outcomes.push(outcome),
-  };
-  const chat = makeChatHandler(ports);
-  const models = makeGatewayModelsHandler(ports);
-  const server = createServer((request, response) => {
-    const controller = new AbortController();
-    response.once('close', () => {
-      if (!response.writableFinished) controller.abort();
-    });
-    const identity = { sessionUid: 's', generation: 3, podUid: 'p', namespace: 'n', projectUid: PROJECT };
-    const call = { identity, requestId: 'r-1', signal: controller.signal, request, response };
-    void (request.url === '/models' ? models(call) : chat(call));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  stop = async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-    await upstreams.close();
-    await provider.close();
-  };
+  rig = await startGatewayRig({ maxConnections: MAX_CONNECTIONS });
+  ({ state, usage, ended, logs } = rig);
 });
-after(() => stop());
+after(async () => {
+  await rig.close();
+  await provider.close();
+});
 beforeEach(() => {
   usage.length = 0;
-  outcomes.length = 0;
-  allowed = null;
-  registryIsDown = false;
-  usageIsFull = false;
-  timeouts = { connect_ms: 1_000, first_byte_ms: 5_000, idle_ms: 5_000, total_ms: 20_000 };
-  baseUrl = provider.url;
-  generation += 1;
+  ended.length = 0;
+  state.allowed = null;
+  state.registryIsDown = false;
+  state.usageIsFull = false;
+  register();
 });
 
-const post = (body: string | Buffer, headers: Record<string, string> = {}): Promise<Answer> =>
-  new Promise((resolve, reject) => {
-    const request = httpRequest(`${base}/chat/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), ...headers },
-      agent: false,
-    });
-    request.on('error', reject);
-    request.on('response', (response) => {
-      const parts: Buffer[] = [];
-      response.on('data', (part: Buffer) => parts.push(part));
-      const done = () =>
-        resolve({
-          status: response.statusCode ?? 0,
-          headers: response.headers,
-          text: Buffer.concat(parts).toString('utf8'),
-        });
-      response.on('end', done);
-      response.on('error', done);
-    });
-    request.end(body);
-  });
-
+const outcomes = (): string[] => ended.map(({ outcome }) => outcome);
+const post = (body: string | Buffer, headers: Record<string, string> = {}): Promise<RigAnswer> =>
+  rig.post('/chat/completions', body, headers);
 const ask = (
   content: string,
   more: Record<string, unknown> = {},
   headers: Record<string, string> = {},
-): Promise<Answer> =>
+): Promise<RigAnswer> =>
   post(
     JSON.stringify({ model: 'demo/scripted-large', stream: true, messages: [{ role: 'user', content }], ...more }),
     headers,
   );
+const body = (content: string): string =>
+  JSON.stringify({ model: 'demo/scripted-large', stream: true, messages: [{ role: 'user', content }] });
 
-const codeOf = (answer: Answer): string => (JSON.parse(answer.text) as { error: { code: string } }).error.code;
+const codeOf = (answer: RigAnswer): string => (JSON.parse(answer.text) as { error: { code: string } }).error.code;
 
 test('a stream comes back as the provider sent it, with the key added, the model renamed and the tokens metered', async () => {
   const answer = await ask(
@@ -195,7 +125,7 @@ test('FC8 models that may not be used are refused with their code before the pro
   assert.equal(codeOf(await ask('x', { model: 'demo/nothing' })), 'unknown_model');
   assert.equal(codeOf(await ask('x', { model: 'demo/off' })), 'model_disabled');
   assert.equal(codeOf(await ask('x', { model: 'closed/scripted-large' })), 'provider_disabled');
-  allowed = ['other/*'];
+  state.allowed = ['other/*'];
   const refused = await ask('x');
   assert.deepEqual([refused.status, codeOf(refused)], [403, 'model_not_allowed']);
   assert.equal(provider.requests.length, before);
@@ -203,12 +133,12 @@ test('FC8 models that may not be used are refused with their code before the pro
 
 test('D8 a project whose flag llm_gateway is off makes no call through the gateway', async () => {
   const before = provider.requests.length;
-  gatewayIsOn = false;
+  state.gatewayIsOn = false;
   try {
     const refused = await ask('x');
     assert.deepEqual([refused.status, codeOf(refused)], [403, 'feature_disabled']);
   } finally {
-    gatewayIsOn = true;
+    state.gatewayIsOn = true;
   }
   assert.equal(provider.requests.length, before);
 });
@@ -219,9 +149,9 @@ test('FC9 a body above the ceiling, a compressed one and one that is no JSON are
   assert.equal((await post('{"model"')).status, 400);
   assert.equal((await post(`{"model":"demo/scripted-large","a":${'['.repeat(90_000)}`)).status, 400);
   const chunked = await new Promise<number>((resolve, reject) => {
-    const request = httpRequest(`${base}/chat/completions`, {
+    const request = httpRequest(`${rig.url}/chat/completions`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: HEADERS,
     });
     request.on('response', (response) => resolve(response.resume().statusCode ?? 0));
     request.on('error', reject);
@@ -240,21 +170,20 @@ test('FC1 a stream without its end becomes an error event, never a made-up stop'
   const cut = await ask('@@drop 1');
   assert.match(cut.text, /"code":"provider_failed"/);
   await until('two rows', () => usage.length === 2);
-  assert.deepEqual(outcomes, ['incomplete', 'incomplete']);
+  assert.deepEqual(outcomes(), ['incomplete', 'incomplete']);
   assert.ok((usage[0]?.completionTokens ?? 0) > 0);
 });
 
 test('FC2 a provider that says nothing is given up at the first-byte limit, one that falls silent at the idle limit', async () => {
-  timeouts = { ...timeouts, first_byte_ms: 150, idle_ms: 150 };
+  register({ timeouts: { first_byte_ms: 150, idle_ms: 150 } });
   const arrived = provider.nextRequest();
   const silent = await ask('@@silent');
   assert.deepEqual([silent.status, codeOf(silent)], [504, 'provider_timed_out']);
   assert.equal(await (await arrived).closed, true);
-  generation += 1;
   const hung = await ask('@@hang');
   assert.equal(hung.status, 200);
   assert.match(hung.text, /"code":"provider_timed_out"/);
-  assert.deepEqual(outcomes, ['timed_out', 'timed_out']);
+  assert.deepEqual(outcomes(), ['timed_out', 'timed_out']);
 });
 
 test('FC4 an error inside a stream is passed on once, and not followed by another', async () => {
@@ -280,14 +209,10 @@ test('FC5 a client that leaves in mid-stream ends the call to the provider, and 
     usage.length = 0;
     const arrived = provider.nextRequest();
     const client = new AbortController();
-    const response = await fetch(`${base}/chat/completions`, {
+    const response = await fetch(`${rig.url}/chat/completions`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        model: 'demo/scripted-large',
-        stream: true,
-        messages: [{ role: 'user', content: script }],
-      }),
+      headers: HEADERS,
+      body: body(script),
       signal: client.signal,
     });
     await response.body?.getReader().read();
@@ -297,7 +222,7 @@ test('FC5 a client that leaves in mid-stream ends the call to the provider, and 
     assert.equal(usage[0]?.status, 499);
     assert.ok((usage[0]?.completionTokens ?? 0) >= 1);
   }
-  assert.deepEqual(outcomes, ['client_left', 'client_left']);
+  assert.deepEqual(outcomes(), ['client_left', 'client_left']);
 });
 
 test('FC14 a call above the connections of a provider is refused with 429 and does not wait', async () => {
@@ -305,14 +230,10 @@ test('FC14 a call above the connections of a provider is refused with 429 and do
   for (let count = 0; count < MAX_CONNECTIONS; count += 1) {
     const client = new AbortController();
     clients.push(client);
-    await fetch(`${base}/chat/completions`, {
+    await fetch(`${rig.url}/chat/completions`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        model: 'demo/scripted-large',
-        stream: true,
-        messages: [{ role: 'user', content: '@@hang' }],
-      }),
+      headers: HEADERS,
+      body: body('@@hang'),
       signal: client.signal,
     });
   }
@@ -321,17 +242,16 @@ test('FC14 a call above the connections of a provider is refused with 429 and do
   for (const client of clients) client.abort();
   await until(
     'the places are free',
-    () => outcomes.filter((outcome) => outcome === 'client_left').length === MAX_CONNECTIONS,
+    () => outcomes().filter((outcome) => outcome === 'client_left').length === MAX_CONNECTIONS,
   );
   assert.equal((await ask('@@say x')).status, 200);
 });
 
 test('a provider that is down, or has an address that may not be used, is an error of its own', async () => {
-  baseUrl = 'http://127.0.0.1:1/v1';
+  register({ baseUrl: 'http://127.0.0.1:1/v1' });
   const down = await ask('x');
   assert.deepEqual([down.status, codeOf(down)], [502, 'provider_failed']);
-  generation += 1;
-  baseUrl = 'http://169.254.169.254/v1';
+  register({ baseUrl: 'http://169.254.169.254/v1' });
   const forbidden = await ask('x');
   assert.deepEqual([forbidden.status, codeOf(forbidden)], [403, 'address_not_allowed']);
 });
@@ -356,10 +276,10 @@ test('FF10 a name that resolves to an address that is not allowed is refused at 
 });
 
 test('FC11 a registry that cannot be read, or a full spool, is 503 and never 401', async () => {
-  registryIsDown = true;
+  state.registryIsDown = true;
   assert.deepEqual([(await ask('x')).status], [503]);
-  registryIsDown = false;
-  usageIsFull = true;
+  state.registryIsDown = false;
+  state.usageIsFull = true;
   assert.equal((await ask('x')).status, 503);
 });
 
@@ -371,8 +291,8 @@ test('an answer that is not streamed passes as it is and is metered', async () =
 });
 
 test('the list of models holds what the project may use', async () => {
-  allowed = ['demo/vendor/deep', 'closed/*'];
-  const list = (await (await fetch(`${base}/models`)).json()) as { data: { id: string }[] };
+  state.allowed = ['demo/vendor/deep', 'closed/*'];
+  const list = (await (await fetch(`${rig.url}/models`, { headers: HEADERS })).json()) as { data: { id: string }[] };
   assert.deepEqual(
     list.data.map(({ id }) => id),
     ['demo/vendor/deep'],

@@ -35,6 +35,8 @@ const row = (sessionUid: string, more: Partial<UsageRow> = {}): UsageRow => ({
   sessionUid,
   generation: 1,
   turnId: null,
+  agent: 'dev',
+  fallbackFrom: null,
   model: 'demo/large',
   servedModel: 'large',
   status: 200,
@@ -114,5 +116,5 @@ test('a full file stops calls, and a row that the database will never take does 
   usage.record(row('full'));
   await usage.idle();
   assert.equal((await stored('full')).length, 3);
-  assert.ok(logs.some((line) => line.includes('usage rows cannot be stored')));
+  assert.ok(logs.some((line) => line.includes('a usage row cannot be stored')));
 });

@@ -1,0 +1,397 @@
+// One model call from its first byte to its usage row: admitted, paid for, tried with the keys of the pool and once more
+// with the fallback, answered, metered. Must not know SQL, Kubernetes or fastify. Source: 20-control-plane §5.
+import { BeeuniError, ForbiddenError, LimitError, UnavailableError } from '#base/errors.ts';
+import { TURN_HEADER } from '#schema/wire/gateway.ts';
+import type { ProviderKey } from '../app/provider-ports.ts';
+import { type Admitted, isGatewayError, makeAdmit, type Target } from './admit.ts';
+import { type AttemptEnd, startAttempt } from './attempt.ts';
+import type { BudgetRefusal, Hold } from './budgets.ts';
+import { errorBody, errorEvent } from './error-shape.ts';
+import type { KeyPools } from './key-pool.ts';
+import { costMicroUsd, estimateMicroUsd, type Metered, tokensOf } from './meter.ts';
+import { withModel } from './model-span.ts';
+import type { GatewayCall, GatewayOutcome, GatewayPorts, ObserveGateway } from './ports.ts';
+import { headersFor, type Wire } from './wires.ts';
+import { finalError, type GatewayError, refusalError, retryableError, waitSecondsOf } from './wording.ts';
+
+/** Header by which an answer says which model gave it, when that is not the one that was asked for. */
+export const SERVED_MODEL_HEADER = 'x-beeuni-served-model';
+/** Header by which the relay names the agent. */
+const AGENT_HEADER = 'x-beeuni-agent';
+
+/** What a call came to. `error`: what the client is still to be told. */
+type Outcome = Readonly<{
+  kind: GatewayOutcome;
+  target: Target;
+  status: number;
+  code: string | null;
+  metered: Metered | undefined;
+  firstByteMs: number | null;
+}>;
+
+/** What the tries of one target came to: an end, or why another target may be tried. */
+type Tried =
+  | Readonly<{ outcome: Outcome }>
+  | Readonly<{ error: GatewayError; kind: GatewayOutcome; mayFallBack: boolean }>;
+
+/** An error of ours in the words of the gateway. */
+const wordOf = (error: unknown): GatewayError => {
+  if (error instanceof ForbiddenError && error.code === 'address_not_allowed') return finalError('address_not_allowed');
+  if (error instanceof LimitError)
+    return retryableError(429, error.code, error.message, (error.retryAfterMs ?? 1_000) / 1000);
+  if (error instanceof UnavailableError) {
+    return retryableError(503, error.code, `${error.message}; try again later`, (error.retryAfterMs ?? 2_000) / 1000);
+  }
+  const code = error instanceof BeeuniError ? error.code : 'internal';
+  return retryableError(502, code, 'the gateway could not make this call; try again later', 2);
+};
+
+const rootOf = (error: unknown): unknown => {
+  let at = error;
+  for (let depth = 0; at instanceof Error && at.cause instanceof Error && depth < 8; depth += 1) at = at.cause;
+  return at;
+};
+
+/** What to say of an attempt that sent nothing. */
+const silentError = (end: Extract<AttemptEnd, { kind: 'silent' }>): GatewayError => {
+  const root = rootOf(end.error);
+  if (root instanceof BeeuniError) return wordOf(root);
+  if (end.why !== undefined) {
+    return retryableError(504, 'provider_timed_out', 'the provider did not answer in time; try again later', 1);
+  }
+  return retryableError(502, 'provider_failed', 'the connection to the provider broke; try again later', 1);
+};
+
+const refusedBudget = ({ reason, scope }: BudgetRefusal): GatewayError => {
+  if (reason === 'held') {
+    return retryableError(
+      429,
+      'budget_held',
+      'the rest of the budget is set aside for calls under way; try again later',
+      1,
+    );
+  }
+  const words = {
+    session: 'the budget of this session is used up; raise it in the limits of the session',
+    project_day: 'the budget of the project for this day is used up',
+    project_month: 'the budget of the project for this month is used up',
+    project_runs: 'the project has begun as many turns as it may in a day',
+  } as const;
+  return finalError('budget_reached', words[scope]);
+};
+
+const FALLBACK_REASONS = {
+  rate_limited: 'rate_limited',
+  provider_timed_out: 'provider_timed_out',
+  provider_auth_failed: 'provider_auth_failed',
+} as const satisfies Readonly<Record<string, Parameters<ObserveGateway['fellBack']>[0]>>;
+
+const headerText = (call: GatewayCall, name: string, most: number): string | null => {
+  const value = call.request.headers[name];
+  return typeof value === 'string' ? value.replace(/[^\x20-\x7e]/g, '').slice(0, most) : null;
+};
+
+/** Answers with an error, if nothing was sent yet. */
+export const answerError = (call: GatewayCall, errors: Wire['errors'], error: GatewayError): void => {
+  const { response, requestId } = call;
+  if (response.headersSent || response.destroyed) return;
+  const body = errorBody(errors, error);
+  response.writeHead(error.status, {
+    ...error.headers,
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'no-store',
+    'x-request-id': requestId,
+    ...(call.request.complete ? {} : { connection: 'close' }),
+  });
+  response.end(body);
+};
+
+/** Makes the handler of one wire. It answers every call itself and does not reject. */
+export const makeServeCall = (
+  ports: GatewayPorts & Readonly<{ keyPools: KeyPools }>,
+  wire: Wire,
+): ((call: GatewayCall) => Promise<void>) => {
+  const { clock, keyPools, observe } = ports;
+  const admit = makeAdmit(ports);
+
+  /** One attempt with one key, and what is left to say to the client. */
+  const tryOnce = async (
+    call: GatewayCall,
+    admitted: Admitted,
+    target: Target,
+    key: ProviderKey | undefined,
+    startedMs: number,
+    leaving: { current: (() => void) | undefined },
+  ): Promise<AttemptEnd> => {
+    const slot = ports.upstreams.take(target.provider);
+    try {
+      const body = withModel(admitted.bytes, admitted.span, target.model.id);
+      const attempt = startAttempt(clock, {
+        wire,
+        slot,
+        headers: headersFor(wire, target.provider, {
+          key: key?.secret,
+          isStream: admitted.span.stream,
+          bytes: body.length,
+          client: call.request.headers,
+        }),
+        body,
+        limits: target.provider.timeouts,
+        response: call.response,
+        answerHeaders: [
+          'cache-control',
+          'no-store',
+          'x-request-id',
+          call.requestId,
+          ...(target === admitted.target ? [] : [SERVED_MODEL_HEADER, target.name]),
+        ],
+        startedMs,
+      });
+      leaving.current = attempt.leave;
+      return await attempt.end;
+    } finally {
+      leaving.current = undefined;
+      slot.release();
+    }
+  };
+
+  /** The end of an answer of which a part was sent. */
+  const endBroken = (call: GatewayCall, target: Target, end: Extract<AttemptEnd, { kind: 'broken' }>): Outcome => {
+    const { response } = call;
+    const { metered, firstByteMs, why } = end;
+    const outcome = (kind: GatewayOutcome, status: number, code: string | null): Outcome => ({
+      kind,
+      target,
+      status,
+      code,
+      metered,
+      firstByteMs: Math.round(firstByteMs),
+    });
+    if (why === 'client_left') return outcome('client_left', 499, null);
+    const code = why === undefined ? 'provider_failed' : 'provider_timed_out';
+    const kind = why !== undefined ? 'timed_out' : metered.hasError ? 'provider_error' : 'incomplete';
+    if (!end.isStream) {
+      // A cut JSON body cannot be mended: closing the connection is the only way to say so.
+      response.destroy();
+      return outcome(kind, 502, code);
+    }
+    if (!metered.hasError) {
+      const message =
+        why === undefined
+          ? 'the stream of the provider ended before its answer was complete; try again later'
+          : 'the provider stopped sending before its answer was complete; try again later';
+      const error = { status: 502, message, type: 'server_error', code } as const;
+      response.write(`${metered.isInLine ? '\n\n' : ''}${errorEvent(wire, error)}`);
+    }
+    response.end();
+    return outcome(kind, 502, code);
+  };
+
+  /** Tries the keys of a target until one is not asked to slow down. */
+  const tryTarget = async (
+    call: GatewayCall,
+    admitted: Admitted,
+    target: Target,
+    startedMs: number,
+    leaving: { current: (() => void) | undefined; isGone: boolean },
+  ): Promise<Tried> => {
+    const { provider } = target;
+    const pool = `${provider.id} ${provider.generation}`;
+    let keys: readonly ProviderKey[];
+    try {
+      keys = await ports.readKeys(provider);
+    } catch (error) {
+      return { error: wordOf(error), kind: 'refused', mayFallBack: true };
+    }
+    const usable: readonly (ProviderKey | undefined)[] =
+      keys.length === 0 ? [undefined] : keyPools.usable(pool, keys, call.identity.sessionUid);
+    let last: Tried = {
+      error: retryableError(
+        429,
+        'rate_limited',
+        'every key of the provider rests; try again later',
+        keyPools.waitMs(pool, keys) / 1_000,
+      ),
+      kind: 'refused',
+      mayFallBack: true,
+    };
+    for (const [at, key] of usable.entries()) {
+      if (leaving.isGone) break;
+      if (at > 0) observe.rotated();
+      let end: AttemptEnd;
+      try {
+        end = await tryOnce(call, admitted, target, key, startedMs, leaving);
+      } catch (error) {
+        return { error: wordOf(error), kind: 'refused', mayFallBack: true };
+      }
+      if (end.kind === 'whole') {
+        const { metered } = end;
+        const outcome = {
+          kind: 'ok',
+          target,
+          status: 200,
+          code: null,
+          metered,
+          firstByteMs: Math.round(end.firstByteMs),
+        } as const;
+        return { outcome };
+      }
+      if (end.kind === 'broken') return { outcome: endBroken(call, target, end) };
+      if (end.kind === 'silent') {
+        if (end.why === 'client_left') {
+          const { metered = undefined } = end;
+          return { outcome: { kind: 'client_left', target, status: 499, code: null, metered, firstByteMs: null } };
+        }
+        ports.log.warn('a call to a provider broke', {
+          provider: provider.id,
+          requestId: call.requestId,
+          err: end.error,
+        });
+        const kind = end.why === undefined ? 'provider_error' : 'timed_out';
+        return { error: silentError(end), kind, mayFallBack: true };
+      }
+      const { refusal } = end;
+      const { status } = refusal;
+      const isOurs = status === 401 || status === 403 || status === 408 || status === 429 || status >= 500;
+      last = { error: refusalError(refusal, clock.nowMs()), kind: 'provider_error', mayFallBack: isOurs };
+      if (status !== 429) return last;
+      const waitSeconds = waitSecondsOf(refusal, clock.nowMs());
+      if (key !== undefined && keys.length > 1) keyPools.rest(pool, key.id, waitSeconds && waitSeconds * 1_000);
+    }
+    if (!leaving.isGone) return last;
+    return { outcome: { kind: 'client_left', target, status: 499, code: null, metered: undefined, firstByteMs: null } };
+  };
+
+  const forward = async (call: GatewayCall, admitted: Admitted, startedMs: number): Promise<Outcome> => {
+    const leaving: { current: (() => void) | undefined; isGone: boolean } = { current: undefined, isGone: false };
+    call.response.once('close', () => {
+      if (call.response.writableFinished) return;
+      leaving.isGone = true;
+      leaving.current?.();
+    });
+    let target = admitted.target;
+    let tried = await tryTarget(call, admitted, target, startedMs, leaving);
+    if ('error' in tried && tried.mayFallBack && admitted.fallback !== undefined) {
+      const { code } = tried.error;
+      observe.fellBack(
+        code in FALLBACK_REASONS ? FALLBACK_REASONS[code as keyof typeof FALLBACK_REASONS] : 'provider_failed',
+      );
+      ports.log.info('a model of the fallback list answers', {
+        requestId: call.requestId,
+        provider: target.provider.id,
+        fallback: admitted.fallback.provider.id,
+        code,
+      });
+      target = admitted.fallback;
+      tried = await tryTarget(call, admitted, target, startedMs, leaving);
+    }
+    if ('outcome' in tried) return tried.outcome;
+    const { error, kind } = tried;
+    answerError(call, wire.errors, error);
+    return { kind, target, status: error.status, code: error.code, metered: undefined, firstByteMs: null };
+  };
+
+  const settle = (
+    call: GatewayCall,
+    admitted: Admitted,
+    outcome: Outcome,
+    startedMs: number,
+    at: string,
+    hold: Hold,
+  ): void => {
+    const { identity } = call;
+    const { target, metered } = outcome;
+    const requestBytes = admitted.bytes.length;
+    const { estimated, ...tokens } = tokensOf(metered, requestBytes);
+    const cost = costMicroUsd(tokens, target.model);
+    const durationMs = clock.monotonicMs() - startedMs;
+    hold.settle(cost);
+    ports.usage.record({
+      id: ports.newId(),
+      at,
+      namespace: identity.namespace,
+      projectUid: identity.projectUid,
+      sessionUid: identity.sessionUid,
+      generation: identity.generation,
+      turnId: headerText(call, TURN_HEADER, 64),
+      agent: headerText(call, AGENT_HEADER, 128),
+      model: admitted.target.name,
+      servedModel: metered?.servedModel ?? null,
+      fallbackFrom: target === admitted.target ? null : admitted.target.name,
+      status: outcome.status,
+      code: outcome.code,
+      ...tokens,
+      estimated,
+      costMicroUsd: cost,
+      firstByteMs: outcome.firstByteMs,
+      durationMs: Math.round(durationMs),
+      requestBytes,
+      responseBytes: metered?.bytes ?? 0,
+    });
+    observe.ended({
+      provider: target.provider.id,
+      outcome: outcome.kind,
+      firstByteMs: outcome.firstByteMs,
+      durationMs,
+      promptTokens: tokens.promptTokens,
+      completionTokens: tokens.completionTokens,
+      costMicroUsd: cost,
+    });
+  };
+
+  const refuse = (
+    call: GatewayCall,
+    error: GatewayError,
+    kind: GatewayOutcome,
+    provider: string,
+    startedMs: number,
+  ): void => {
+    answerError(call, wire.errors, error);
+    const durationMs = clock.monotonicMs() - startedMs;
+    const none = { firstByteMs: null, promptTokens: 0, completionTokens: 0, costMicroUsd: 0 };
+    observe.ended({ provider, outcome: kind, durationMs, ...none });
+  };
+
+  return async (call) => {
+    const startedMs = clock.monotonicMs();
+    let provider = '';
+    try {
+      const admitted = await admit(call, wire);
+      if (isGatewayError(admitted)) return refuse(call, admitted, 'refused', provider, startedMs);
+      provider = admitted.target.provider.id;
+      const nowMs = clock.nowMs();
+      const at = new Date(nowMs).toISOString();
+      const { target, span, bytes } = admitted;
+      const estimate = estimateMicroUsd(
+        { requestBytes: bytes.length, maxOutputTokens: span.maxOutputTokens, modelMaxOutput: target.model.max_output },
+        target.model,
+      );
+      const turnId = headerText(call, TURN_HEADER, 64);
+      const taken = ports.budgets.take(ports.findLimits(call.identity, nowMs), estimate, turnId);
+      const hold = taken instanceof Promise ? await taken : taken;
+      if ('reason' in hold) {
+        if (hold.reason === 'reached') ports.onBudgetReached({ identity: call.identity, turnId, refusal: hold });
+        return refuse(call, refusedBudget(hold), 'budget', provider, startedMs);
+      }
+      let outcome: Outcome = {
+        kind: 'provider_error',
+        target,
+        status: 500,
+        code: 'internal',
+        metered: undefined,
+        firstByteMs: null,
+      };
+      try {
+        outcome = await forward(call, admitted, startedMs);
+      } finally {
+        settle(call, admitted, outcome, startedMs, at, hold);
+      }
+    } catch (error) {
+      if (call.response.destroyed) return;
+      if (!(error instanceof BeeuniError))
+        ports.log.error('a model call failed', { requestId: call.requestId, err: error });
+      refuse(call, wordOf(error), 'refused', provider, startedMs);
+    }
+  };
+};

@@ -1,0 +1,128 @@
+// Puts together the model gateway: handlers, budgets, usage rows and metrics. Must not know HTTP servers or how projects
+// and sessions are kept.
+import { randomUUID } from 'node:crypto';
+import type { Project } from '#schema/resources/project.ts';
+import type { Session } from '#schema/resources/session.ts';
+import { effectiveFlags, type PlatformFlags } from '#schema/rules/effective-flags.ts';
+import { callLimits } from '../app/call-limits.ts';
+import type { ReadProviderKeys, ReadRegistry } from '../app/provider-ports.ts';
+import { makeRateLimit } from '../app/rate-limit.ts';
+import { budgetKeys, makeBudgets } from '../gateway/budgets.ts';
+import { gatewayErrorShape } from '../gateway/error-shape.ts';
+import { makeKeyPools } from '../gateway/key-pool.ts';
+import { makeGatewayModelsHandler } from '../gateway/models.ts';
+import type { GatewayPorts, OnBudgetReached, ResolveRole, UsageRow } from '../gateway/ports.ts';
+import { makeServeCall } from '../gateway/serve.ts';
+import type { Upstreams } from '../gateway/upstream.ts';
+import { makeUsageRecorder } from '../gateway/usage-recorder.ts';
+import { WIRES } from '../gateway/wires.ts';
+import type { GatewayHandlers } from '../http/gateway.ts';
+import { makeLeaseBudget, rankOfTurn } from '../store/budgets.ts';
+import { firstRow } from '../store/statement.ts';
+import { insertUsage } from '../store/usage.ts';
+import type { Background, Basics } from './basics.ts';
+
+/** What the gateway needs besides. `usageFile`: where usage rows wait while the database is away. */
+export type GatewayWiring = Pick<Basics, 'clock' | 'log' | 'database' | 'instruments'> &
+  Readonly<{
+    flags: PlatformFlags;
+    findProject: (uid: string) => Project | undefined;
+    findSession: (uid: string) => Session | undefined;
+    readRegistry: ReadRegistry;
+    readKeys: ReadProviderKeys;
+    resolveRole: ResolveRole;
+    upstreams: Upstreams;
+    onBudgetReached: OnBudgetReached;
+    usageFile: string;
+    maxRequestBytes: number;
+    calls: Readonly<{ perSecond: number; burst: number }>;
+  }>;
+
+/** The gateway's side; `refresh` sets the gauges, before they are read. */
+export type GatewaySide = Readonly<{ handlers: GatewayHandlers; background: Background; refresh: () => void }>;
+
+const MAX_USAGE_FILE_BYTES = 64 * 2 ** 20;
+
+/** Puts it together; nothing runs before its background part is started. */
+export const wireGateway = (wiring: GatewayWiring): GatewaySide => {
+  const { clock, log, database, instruments } = wiring;
+  /** Policies by project object: a changed project is another object. */
+  const policies = new WeakMap<Project, NonNullable<ReturnType<GatewayPorts['findProjectPolicy']>>>();
+  const keyPools = makeKeyPools(clock);
+  const budgets = makeBudgets({
+    lease: makeLeaseBudget(database, randomUUID()),
+    rankOfTurn: async (limit, turnId) => (await firstRow(database.query, rankOfTurn(limit, turnId)))?.rank ?? 0,
+    clock,
+  });
+  const costsOf = (row: UsageRow) => budgetKeys(row).map((key) => ({ ...key, costMicroUsd: row.costMicroUsd }));
+  const usage = makeUsageRecorder({
+    insert: async (rows) => {
+      await database.query(insertUsage(rows));
+    },
+    onSettled: (rows) => {
+      budgets.stored(rows.filter(({ costMicroUsd }) => costMicroUsd > 0).flatMap(costsOf));
+    },
+    file: wiring.usageFile,
+    maxFileBytes: MAX_USAGE_FILE_BYTES,
+    clock,
+    log,
+  });
+  const ports = {
+    readRegistry: wiring.readRegistry,
+    findProjectPolicy: (projectUid) => {
+      const project = wiring.findProject(projectUid);
+      if (project === undefined) return undefined;
+      const known = policies.get(project);
+      if (known !== undefined) return known;
+      const gateway = effectiveFlags(project.spec.features, wiring.flags).llm_gateway.value;
+      const policy = { gateway, allowed: project.spec.models?.allowed ?? null };
+      policies.set(project, policy);
+      return policy;
+    },
+    readKeys: wiring.readKeys,
+    resolveRole: wiring.resolveRole,
+    findLimits: (identity, atMs) =>
+      callLimits(wiring.findSession(identity.sessionUid), wiring.findProject(identity.projectUid), atMs),
+    budgets,
+    onBudgetReached: (reached) => {
+      instruments.budgetRejectionsTotal.inc({ scope: reached.refusal.scope });
+      wiring.onBudgetReached(reached);
+    },
+    takeCall: makeRateLimit({ clock, ...wiring.calls }),
+    upstreams: wiring.upstreams,
+    usage,
+    clock,
+    newId: () => randomUUID(),
+    log,
+    maxRequestBytes: wiring.maxRequestBytes,
+    observe: {
+      ended: ({ provider, outcome, firstByteMs, durationMs, promptTokens, completionTokens, costMicroUsd }) => {
+        instruments.llmRequestsTotal.inc({ provider, outcome });
+        instruments.llmRequestDurationSeconds.observe({ provider }, durationMs / 1_000);
+        if (firstByteMs !== null) instruments.llmTimeToFirstTokenSeconds.observe({ provider }, firstByteMs / 1_000);
+        if (promptTokens > 0) instruments.llmTokensTotal.inc({ provider, direction: 'input' }, promptTokens);
+        if (completionTokens > 0) instruments.llmTokensTotal.inc({ provider, direction: 'output' }, completionTokens);
+        if (costMicroUsd > 0) instruments.llmCostMicrousdTotal.inc({ provider }, costMicroUsd);
+      },
+      fellBack: (reason) => instruments.llmFallbacksTotal.inc({ reason }),
+      rotated: () => instruments.llmRetriesTotal.inc({}),
+    },
+    keyPools,
+  } satisfies GatewayPorts & Readonly<{ keyPools: typeof keyPools }>;
+  return {
+    handlers: {
+      chat: makeServeCall(ports, WIRES.chat),
+      responses: makeServeCall(ports, WIRES.responses),
+      messages: makeServeCall(ports, WIRES.messages),
+      embeddings: makeServeCall(ports, WIRES.embeddings),
+      models: makeGatewayModelsHandler(ports),
+      errorShapes: { openai: gatewayErrorShape('openai'), anthropic: gatewayErrorShape('anthropic') },
+    },
+    background: { name: 'usage', start: usage.start, stop: usage.stop },
+    refresh: () => {
+      for (const [pool, count] of keyPools.resting()) {
+        instruments.llmCooldowns.set({ provider: pool.slice(0, pool.indexOf(' ')) }, count);
+      }
+    },
+  };
+};
