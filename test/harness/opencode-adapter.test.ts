@@ -85,7 +85,12 @@ describe('the OpenCode adapter', { skip, timeout: 600_000 }, () => {
         models: [model],
         unattended: false,
       },
-      relay: { modelBaseUrl: provider.url, environmentUrl: `http://127.0.0.1:${port}/env`, toolsUrl: 'http://127.0.0.1:9', token: TOKEN },
+      relay: {
+        modelBaseUrl: provider.url,
+        environmentUrl: `http://127.0.0.1:${port}/env`,
+        toolsUrl: 'http://127.0.0.1:9',
+        token: TOKEN,
+      },
       paths: {
         workspace,
         data: join(root, 'data'),

@@ -6,6 +6,8 @@ import type { ClaimedModel, CompiledAgent } from '#schema/wire/claim.ts';
 import type { Turn, TurnPart } from '#schema/wire/turns.ts';
 import type { OptionalMembers } from './capabilities.ts';
 import type { HarnessEvent } from './events.ts';
+import type { Skill } from './skills.ts';
+import type { ToolHost } from './tools.ts';
 import type { TurnEnd } from './turn-end.ts';
 
 /** See turn-end.ts. */
@@ -30,6 +32,8 @@ export type RelayAddress = Readonly<{
   modelBaseUrl: string;
   /** `GET` with the token gives the environment of commands as a JSON map. */
   environmentUrl: string;
+  /** `POST` to a tool's name below this, with the token, calls it: for a harness in a process of its own. Source: A110. */
+  toolsUrl: string;
   token: string;
 }>;
 
@@ -64,6 +68,12 @@ export type HarnessHost = Readonly<{
   relay: RelayAddress;
   paths: SandboxPaths;
   rules: RulesFile | null;
+  /** Platform and project tools; a harness in this process calls them directly. Source: A50. */
+  tools: ToolHost;
+  /** Skills that exist; which agent may use which is in `contract/skills.ts`. */
+  skills: readonly Skill[];
+  /** The project's folder for this harness as the base commit has it, copied and read-only; null: there is none. Source: A69, A70. */
+  configDirectory: string | null;
   /** Environment entry that marks every process of the harness, so that none is left behind. */
   marker: Readonly<{ name: string; value: string }>;
   /** Search path of programs for the child's environment. */
@@ -78,6 +88,8 @@ export type HarnessHost = Readonly<{
   healthChanged: () => void;
   /** Ends every process that carries the marker and is still there. */
   endLeftovers: () => Promise<void>;
+  /** Says that a part of this process can neither be used nor ended; the process ends itself after its last word. Source: FB10. */
+  giveUp?: ((reason: string) => void) | undefined;
   log: Logger;
   clock: Clock;
 }>;
