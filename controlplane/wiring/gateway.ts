@@ -7,11 +7,11 @@ import { effectiveFlags, type PlatformFlags } from '#schema/rules/effective-flag
 import { callLimits } from '../app/call-limits.ts';
 import type { ReadProviderKeys, ReadRegistry } from '../app/provider-ports.ts';
 import { makeRateLimit } from '../app/rate-limit.ts';
-import { budgetKeys, makeBudgets } from '../gateway/budgets.ts';
+import { type Budgets, budgetKeys, makeBudgets } from '../gateway/budgets.ts';
 import { gatewayErrorShape } from '../gateway/error-shape.ts';
 import { makeKeyPools } from '../gateway/key-pool.ts';
 import { makeGatewayModelsHandler } from '../gateway/models.ts';
-import type { GatewayPorts, OnBudgetReached, ResolveRole, UsageRow } from '../gateway/ports.ts';
+import type { GatewayPorts, OnBudgetReached, ResolveRole, UsageRecorder, UsageRow } from '../gateway/ports.ts';
 import { makeServeCall } from '../gateway/serve.ts';
 import type { Upstreams } from '../gateway/upstream.ts';
 import { makeUsageRecorder } from '../gateway/usage-recorder.ts';
@@ -22,9 +22,13 @@ import { firstRow } from '../store/statement.ts';
 import { insertUsage } from '../store/usage.ts';
 import type { Background, Basics } from './basics.ts';
 
-/** What the gateway needs besides. `usageFile`: where usage rows wait while the database is away. */
-export type GatewayWiring = Pick<Basics, 'clock' | 'log' | 'database' | 'instruments'> &
+/** Budgets and usage rows: for the gateway, and for calls that the control plane makes itself. */
+export type Metering = Readonly<{ usage: UsageRecorder; budgets: Budgets; background: Background }>;
+
+/** What the gateway needs besides. */
+export type GatewayWiring = Pick<Basics, 'clock' | 'log' | 'instruments'> &
   Readonly<{
+    metering: Metering;
     flags: PlatformFlags;
     findProject: (uid: string) => Project | undefined;
     findSession: (uid: string) => Session | undefined;
@@ -33,22 +37,20 @@ export type GatewayWiring = Pick<Basics, 'clock' | 'log' | 'database' | 'instrum
     resolveRole: ResolveRole;
     upstreams: Upstreams;
     onBudgetReached: OnBudgetReached;
-    usageFile: string;
     maxRequestBytes: number;
     calls: Readonly<{ perSecond: number; burst: number }>;
   }>;
 
 /** The gateway's side; `refresh` sets the gauges, before they are read. */
-export type GatewaySide = Readonly<{ handlers: GatewayHandlers; background: Background; refresh: () => void }>;
+export type GatewaySide = Readonly<{ handlers: GatewayHandlers; refresh: () => void }>;
 
 const MAX_USAGE_FILE_BYTES = 64 * 2 ** 20;
 
-/** Puts it together; nothing runs before its background part is started. */
-export const wireGateway = (wiring: GatewayWiring): GatewaySide => {
-  const { clock, log, database, instruments } = wiring;
-  /** Policies by project object: a changed project is another object. */
-  const policies = new WeakMap<Project, NonNullable<ReturnType<GatewayPorts['findProjectPolicy']>>>();
-  const keyPools = makeKeyPools(clock);
+/** Puts together what counts calls. `usageFile`: where usage rows wait while the database is away. */
+export const wireMetering = (
+  wiring: Pick<Basics, 'clock' | 'log' | 'database'> & Readonly<{ usageFile: string }>,
+): Metering => {
+  const { clock, log, database } = wiring;
   const budgets = makeBudgets({
     lease: makeLeaseBudget(database, randomUUID()),
     rankOfTurn: async (limit, turnId) => (await firstRow(database.query, rankOfTurn(limit, turnId)))?.rank ?? 0,
@@ -67,6 +69,16 @@ export const wireGateway = (wiring: GatewayWiring): GatewaySide => {
     clock,
     log,
   });
+  return { usage, budgets, background: { name: 'usage', start: usage.start, stop: usage.stop } };
+};
+
+/** Puts the gateway together. */
+export const wireGateway = (wiring: GatewayWiring): GatewaySide => {
+  const { clock, log, instruments } = wiring;
+  const { usage, budgets } = wiring.metering;
+  /** Policies by project object: a changed project is another object. */
+  const policies = new WeakMap<Project, NonNullable<ReturnType<GatewayPorts['findProjectPolicy']>>>();
+  const keyPools = makeKeyPools(clock);
   const ports = {
     readRegistry: wiring.readRegistry,
     findProjectPolicy: (projectUid) => {
@@ -118,7 +130,6 @@ export const wireGateway = (wiring: GatewayWiring): GatewaySide => {
       models: makeGatewayModelsHandler(ports),
       errorShapes: { openai: gatewayErrorShape('openai'), anthropic: gatewayErrorShape('anthropic') },
     },
-    background: { name: 'usage', start: usage.start, stop: usage.stop },
     refresh: () => {
       for (const [pool, count] of keyPools.resting()) {
         instruments.llmCooldowns.set({ provider: pool.slice(0, pool.indexOf(' ')) }, count);

@@ -45,7 +45,7 @@ import { makeProjectStore } from '../store/projects.ts';
 import { makeProviderStore } from '../store/provider-store.ts';
 import { listRunningOfProject } from '../store/sessions.ts';
 import { type Background, type Basics, makeRounds } from './basics.ts';
-import { wireGateway } from './gateway.ts';
+import { wireGateway, wireMetering } from './gateway.ts';
 import { type SettingsSide, wireSettings } from './settings.ts';
 
 /** Calls at once to one provider, per replica. */
@@ -268,8 +268,10 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     log,
   });
 
+  const metering = wireMetering({ ...wiring, usageFile: join(root, 'usage.jsonl') });
   const gateway = wireGateway({
     ...wiring,
+    metering,
     flags: config.flags,
     findProject: resources.projects.findByUid,
     findSession: resources.sessions.findByUid,
@@ -284,7 +286,6 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     },
     upstreams,
     onBudgetReached: () => undefined,
-    usageFile: join(root, 'usage.jsonl'),
     // The relay enforces the ceiling of the run; nothing above the bound of that knob may be set.
     maxRequestBytes: BUDGET_KNOBS.max_model_request_bytes.most,
     calls: { perSecond: settings.BEEUNI_MODEL_CALLS_PER_SECOND, burst: settings.BEEUNI_MODEL_CALLS_BURST },
@@ -317,7 +318,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     gitProxy,
     background: [
       { name: 'upstreams', start: () => registerEnvModel(wiring, providers), stop: upstreams.close },
-      gateway.background,
+      metering.background,
       { name: 'projects', start: poller.start, stop: poller.stop },
       // Another replica may have changed the registry, or one died after it changed it.
       makeRounds(wiring, 'registry', REGISTRY_ROUND_MS, async () => {
