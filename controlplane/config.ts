@@ -160,6 +160,13 @@ export const CONTROL_PLANE_ENVIRONMENT = z.object({
     .describe('Model that turns text into vectors, as provider/model.'),
   ...knobVariables,
   BEEUNI_FEATURES: features,
+  BEEUNI_WEB_SEARCH_URL: z
+    .url({ protocol: /^https?$/, error: 'must begin with http:// or https://' })
+    .max(1_024)
+    .optional()
+    .describe('SearXNG instance of the tools web_search and image_search; absent: there is no search.'),
+  BEEUNI_WEB_SCRAPE: flag(false, 'Whether the tool scrape_webpage may read pages of the public web.'),
+  BEEUNI_WEB_ALLOWED_PRIVATE_HOSTS: list('Private hosts, addresses or ranges that scrape_webpage may read.'),
   BEEUNI_STATUS_SUMMARIES: flag(true, 'Whether the head of the last answer is shown in status.lastTurn.summary.'),
   BEEUNI_RATE_LIMIT_PER_SECOND: whole(50, 1, 100_000, 'Calls per second of one subject on the public API.'),
   BEEUNI_RATE_LIMIT_BURST: whole(200, 1, 1_000_000, 'Calls that one subject may make at once.'),

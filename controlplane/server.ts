@@ -15,6 +15,7 @@ import { claimRoute } from '#schema/wire/claim.ts';
 import { healthReportRoute } from '#schema/wire/health.ts';
 import * as syncRoutes from '#schema/wire/sync.ts';
 import { appendEventsRoute, byeRoute, nextTurnRoute } from '#schema/wire/turns.ts';
+import { webImagesRoute, webScrapeRoute, webSearchRoute } from '#schema/wire/web.ts';
 import { apiDocument } from './http/api-document.ts';
 import { type GatewayHandlers, mountGateway } from './http/gateway.ts';
 import type { Guard, Handler, NdjsonHandler, SseHandler } from './http/handler.ts';
@@ -26,15 +27,17 @@ import type { RecordHandlers } from './http/records.ts';
 import type { SessionHandlers } from './http/sessions.ts';
 import type { SettingsHandlers } from './http/settings.ts';
 import { mountApiDocument, mountSystem, type SystemPorts } from './http/system.ts';
+import type { WebHandlers } from './http/web.ts';
 
 /** Handlers of the sandbox listener, by operationId; gateway and git are mounted by themselves. */
-export type SandboxHandlers = Readonly<{
-  claim: Handler<typeof claimRoute>;
-  reportHealth: Handler<typeof healthReportRoute>;
-  takeNextTurn: Handler<typeof nextTurnRoute>;
-  appendEvents: Handler<typeof appendEventsRoute>;
-  bye: Handler<typeof byeRoute>;
-}>;
+export type SandboxHandlers = WebHandlers &
+  Readonly<{
+    claim: Handler<typeof claimRoute>;
+    reportHealth: Handler<typeof healthReportRoute>;
+    takeNextTurn: Handler<typeof nextTurnRoute>;
+    appendEvents: Handler<typeof appendEventsRoute>;
+    bye: Handler<typeof byeRoute>;
+  }>;
 
 /** Handlers of the internal listener, by operationId. */
 export type InternalHandlers = Readonly<{
@@ -127,6 +130,9 @@ const mountSandbox = (server: HttpServer, handlers: SandboxHandlers, guard: Guar
   mount(server, nextTurnRoute, handlers.takeNextTurn, guard);
   mount(server, appendEventsRoute, handlers.appendEvents, guard);
   mount(server, byeRoute, handlers.bye, guard);
+  mount(server, webSearchRoute, handlers.searchWeb, guard);
+  mount(server, webImagesRoute, handlers.searchWebImages, guard);
+  mount(server, webScrapeRoute, handlers.scrapeWebPage, guard);
 };
 
 const mountInternal = (server: HttpServer, handlers: InternalHandlers, guard: Guard): void => {

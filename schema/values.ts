@@ -109,6 +109,13 @@ const controlPlane = z
       })
       .prefault({}),
     providers: z.strictObject({ allowedPrivateHosts: strings(253) }).prefault({}),
+    web: z
+      .strictObject({
+        searchUrl: z.string().max(1024).default(''),
+        scrape: z.boolean().default(false),
+        allowedPrivateHosts: strings(253),
+      })
+      .prefault({}),
     statusSummaries: z.boolean().default(true),
     mirrors: z.strictObject({ sizeLimit: quantity('4Gi') }).prefault({}),
     service: z

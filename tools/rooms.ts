@@ -120,6 +120,13 @@ export const ROOMS: readonly Room[] = [
     node: true,
   },
   {
+    name: 'controlplane/web',
+    files: ['controlplane/web/**'],
+    ours: ['controlplane/web/**', ...base],
+    packages: ['zod', 'undici'],
+    node: true,
+  },
+  {
     name: 'controlplane/kubernetes',
     files: ['controlplane/kubernetes/**'],
     ours: ['controlplane/kubernetes/**', 'controlplane/app/ports.ts', ...kube],
@@ -151,7 +158,7 @@ export const ROOMS: readonly Room[] = [
     name: 'daemon harness opencode',
     files: ['sandbox-image/daemon/harness/opencode/**'],
     ours: ['sandbox-image/daemon/harness/opencode/**', ...contract, ...base],
-    packages: [],
+    packages: ['zod'],
     node: true,
   },
   {
@@ -190,9 +197,9 @@ export const PURE_FILES: readonly string[] = [
   'kube/{conditions,names,owner,covers,resource-types,cache}.ts',
   'operator/{project,session}/*.ts',
   'operator/runtime/{canonical,cidr,choose-harness,control-plane,controller,failed-condition,quantity,status-change,time,written}.ts',
-  'controlplane/**/{compile,release-id,policy,push-rule}.ts',
+  'controlplane/**/{compile,release-id,policy,push-rule,readable-text}.ts',
   'sandbox-image/daemon/harness/contract/{adapter,events,capabilities}.ts',
-  'sandbox-image/daemon/**/{map-events,config-files,plugin-source,turn-error}.ts',
+  'sandbox-image/daemon/**/{map-events,config-files,plugin-source,turn-error,parse-jsonc}.ts',
 ];
 
 /** Files that match PURE_FILES and are not pure. */

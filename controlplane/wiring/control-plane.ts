@@ -26,6 +26,7 @@ import { forgetOldWrites, makeWriteRecords } from '../store/write-records.ts';
 import { type Basics, makeRounds } from './basics.ts';
 import { wireProjects } from './projects.ts';
 import { wireSessions } from './sessions.ts';
+import { wireWeb } from './web.ts';
 
 /** What joining needs besides. */
 export type ControlPlaneWiring = Basics &
@@ -53,6 +54,7 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
   });
   const sessions = wireSessions({ ...wiring, claimConfig: projects.claimConfig, preparePin: projects.preparePin });
 
+  const web = wireWeb(wiring);
   const identities = makeIdentities({ client, clock, audience: settings.BEEUNI_AUDIENCE });
   const guard = makeGuard({
     authenticate: makeAuthenticate({
@@ -134,7 +136,7 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
       streamEvents,
       getEvent: makeGetEvent({ fetchSession, readEvent: sessions.readEvent }),
     },
-    sandbox: sessions.sandbox,
+    sandbox: { ...sessions.sandbox, ...web.handlers },
     internal: { ...sessions.internal, ...projects.internal },
     gateway: projects.gateway,
     mountGit: (server, gitGuard) => mountGit(server, projects.gitProxy, gitGuard),
@@ -163,7 +165,7 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
   );
   return {
     servers,
-    background: [...projects.background, ...sessions.background, forgetWrites, resealRounds],
+    background: [...projects.background, ...sessions.background, web.background, forgetWrites, resealRounds],
     impaired: () => [
       ...resources.staleKinds().map((kind) => `cache of ${kind}`),
       ...(sessions.isListening() ? [] : ['database notifications']),

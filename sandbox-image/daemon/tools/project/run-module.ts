@@ -37,7 +37,7 @@ export type RunModulePorts = Readonly<{ clock: Clock; output: (line: string) => 
 /** Runs once. Throws ToolError when there is no answer: time limit, abort, exit, an answer that is too long. */
 export type RunModule = (run: ModuleRun) => Promise<ModuleAnswer>;
 
-const RUNNER = fileURLToPath(new URL('runner.ts', import.meta.url));
+const RUNNER = fileURLToPath(new URL('./runner.ts', import.meta.url));
 const MAX_ANSWER_BYTES = 8_388_608;
 const MAX_LINES = 200;
 /** Between the polite end and the other one. */
