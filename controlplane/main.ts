@@ -86,6 +86,7 @@ const partsOf = (config: ControlPlaneConfig, log: Logger): readonly Part[] => {
     instruments.eventloopLagSeconds.set({}, delay.percentile(99) / NANOSECONDS);
     delay.reset();
     for (const server of started.servers) {
+      instruments.httpInFlight.set({ listener: server.listener }, server.inFlight());
       instruments.unauthenticatedConnections.set({ listener: server.listener }, server.budget.waiting());
     }
     started.resources?.report();

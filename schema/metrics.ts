@@ -129,6 +129,8 @@ export const RECONCILE_METRICS = {
   }),
 } as const;
 
+/** Id of a provider: administrators make few of them. */
+const PROVIDER = /^[a-z0-9][a-z0-9-]{0,62}$/;
 /** Operation of a route, or `other`. */
 const OPERATION = /^[A-Za-z]{1,48}$/;
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const;
@@ -168,8 +170,26 @@ export const HTTP_METRICS = {
   streamDroppedTotal: counter('stream_dropped_total', 'Event streams that ended, by reason.', {
     reason: ['reader-left', 'slow', 'stopped', 'finished'],
   }),
-  registrySyncTotal: counter('registry_sync_total', 'Lists of models that providers were asked for.', {
+  webCallsTotal: counter('web_requests_total', 'Calls of web tools that reached a back end, by outcome.', {
+    tool: ['web_search', 'image_search', 'scrape_webpage'],
     result: ['ok', 'failed'],
+  }),
+  httpInFlight: gauge('http_in_flight', 'Requests that are being answered; streams count while they are open.', {
+    listener: LISTENERS,
+  }),
+  registryModels: gauge('registry_models', 'Models of a provider that may be used.', { provider: PROVIDER }),
+  registrySyncTotal: counter('registry_sync_total', 'Lists of models that providers were asked for.', {
+    provider: PROVIDER,
+    result: ['ok', 'failed'],
+  }),
+  registryLastSuccessTimestampSeconds: gauge(
+    'registry_last_success_timestamp_seconds',
+    'When a provider last gave its list of models.',
+    { provider: PROVIDER },
+  ),
+  modelValidationTotal: counter('model_validation_total', 'Model names that were judged for the REST API.', {
+    result: ['valid', 'refused'],
+    reason: ['none', 'unknown_model', 'model_disabled', 'provider_disabled'],
   }),
   sealedTextsUnopened: gauge('sealed_texts_unopened', 'Stored secrets that no key of the encryption key file opens.'),
   sealedTextsResealedTotal: counter(
@@ -180,9 +200,6 @@ export const HTTP_METRICS = {
     state: ['active', 'idle', 'waiting'],
   }),
 } as const;
-
-/** Id of a provider, or `other`; the registry bounds how many there are. */
-const PROVIDER = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
 /** Of the model gateway and of budgets. */
 export const GATEWAY_METRICS = {

@@ -46,6 +46,8 @@ export type HttpServer = Readonly<{
   log: Logger;
   clock: Clock;
   budget: ConnectionBudget;
+  /** Requests whose response is not closed yet. */
+  inFlight: () => number;
   observe: HttpServerOptions['observe'];
   /** Handlers that answer without the framework, by `METHOD path`; see direct-route.ts. */
   direct: Map<string, (request: IncomingMessage, response: ServerResponse) => void>;
@@ -146,7 +148,7 @@ const rememberRoutes = (app: FastifyInstance): Readonly<{ methodsOf: (url: strin
 export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const clock = options.clock ?? systemClock;
   const direct: HttpServer['direct'] = new Map();
-  const app = fastify({
+  const app: FastifyInstance = fastify({
     serverFactory: (serve) => {
       const http = createServer(
         {
@@ -154,6 +156,9 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
           insecureHTTPParser: false,
           noDelay: true,
           requireHostHeader: true,
+          // Any other upgrade that a client offers (h2c) is left aside, as HTTP allows.
+          shouldUpgradeCallback: (request) =>
+            request.headers.upgrade?.toLowerCase() === 'websocket' && app.server.listenerCount('upgrade') > 0,
           requestTimeout: REQUEST_TIMEOUT_MS,
           keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
           headersTimeout: HEADERS_TIMEOUT_MS,
@@ -186,12 +191,14 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   );
   const enders = new Set<() => void>();
   let stopping = false;
+  let inFlight = 0;
   const server: HttpServer = {
     app,
     listener: options.listener,
     log: options.log,
     clock,
     budget,
+    inFlight: () => inFlight,
     observe: options.observe,
     direct,
     onStop: (end) => {
@@ -212,6 +219,10 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     done(null, body);
   });
   app.addHook('onRequest', async (request, reply) => {
+    inFlight += 1;
+    reply.raw.once('close', () => {
+      inFlight -= 1;
+    });
     reply.header('x-request-id', request.id);
     reply.header('x-content-type-options', 'nosniff');
     reply.header('cache-control', 'no-store');

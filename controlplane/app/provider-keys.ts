@@ -30,7 +30,7 @@ const SHOWN_FROM_CHARACTERS = 16;
 /** Longest key that a Secret may hold. */
 const MAX_KEY_CHARACTERS = 4_096;
 /** How long the keys of a Secret count, and how long they go on while the API server is away. Units: milliseconds. */
-const SECRET_FRESH_MS = 4_000;
+const SECRET_FRESH_MS = 3_000;
 const SECRET_GRACE_MS = 600_000;
 
 /** Where the keys are after a change. Absent `keys` keep the stored ones. */
@@ -124,7 +124,7 @@ export type ReadProviderKeysPorts = Readonly<{
   clock: Pick<Clock, 'monotonicMs'>;
 }>;
 
-/** Makes the reader. Keys of the database are as fresh as the registry that is given; those of a Secret at most 4 s old. */
+/** Makes the reader. Keys of the database are as fresh as the registry that is given; those of a Secret at most 3 s old. */
 export const makeReadProviderKeys = (ports: ReadProviderKeysPorts): ReadProviderKeys => {
   const { clock, namespace } = ports;
   const opened = new WeakMap<RegisteredProvider, readonly ProviderKey[]>();

@@ -18,6 +18,8 @@ import { readProjectCredentials } from '../app/project-credentials.ts';
 import { makeProjectPoller } from '../app/project-poller.ts';
 import { makeProjectSync, type ProjectSync } from '../app/project-sync.ts';
 import { makeReadProviderKeys } from '../app/provider-keys.ts';
+import type { RegisteredProvider } from '../app/provider-ports.ts';
+import { fallbackReferences, sessionReferences } from '../app/provider-references.ts';
 import { makeProvidersApp, type ProvidersApp } from '../app/providers.ts';
 import { makeRegistryReader } from '../app/registry.ts';
 import { resolveRoles } from '../app/role-models.ts';
@@ -55,6 +57,7 @@ const MAX_PUSH_BYTES = 512 * 2 ** 20;
 const SYNC_ANSWER_MS = 10_000;
 const POLL_ROUND_MS = 2_000;
 const REGISTRY_ROUND_MS = 5_000;
+const CHECK_ROUND_MS = 900_000;
 
 /** What the projects' side needs besides. `pushEnv` gives a running daemon its new environment. */
 export type ProjectsWiring = Basics &
@@ -229,6 +232,16 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     sync.checkModels().catch((error: unknown) => log.warn('models of projects could not be checked', { err: error }));
   };
   let checkedGeneration: number | undefined;
+  let counted: readonly string[] = [];
+  /** Sets the number of usable models of every provider; one that is gone has none. */
+  const countModels = (registered: readonly RegisteredProvider[]): void => {
+    for (const provider of counted) wiring.instruments.registryModels.set({ provider }, 0);
+    for (const { id, enabled, models: listed } of registered) {
+      const usable = listed.filter((model) => enabled && model.enabled && model.retired === undefined).length;
+      wiring.instruments.registryModels.set({ provider: id }, usable);
+    }
+    counted = registered.map(({ id }) => id);
+  };
   const providers = makeProvidersApp({
     store: providerStore,
     seal,
@@ -238,9 +251,16 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     findReferences: async (id, models) => [
       ...(await workspace.app.findReferences(id, models)),
       ...(await sync.findReferences(id, models)),
+      ...sessionReferences(resources.sessions.list(), id, models),
+      ...fallbackReferences((await registry.fresh()).providers, id, models),
     ],
     onChange: async () => checkModels(),
-    onSync: (result) => wiring.instruments.registrySyncTotal.inc({ result }),
+    onSync: (result, provider) => {
+      wiring.instruments.registrySyncTotal.inc({ provider, result });
+      if (result === 'ok') {
+        wiring.instruments.registryLastSuccessTimestampSeconds.set({ provider }, clock.nowMs() / 1_000);
+      }
+    },
     allowedAddresses: settings.BEEUNI_PROVIDER_ALLOWED_PRIVATE_HOSTS,
     clock,
   });
@@ -306,7 +326,12 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
       sha256,
       clock,
     }),
-    judgeModel: async (name) => (await models.validate([name])).verdicts[0],
+    judgeModel: async (name) => {
+      const verdict = (await models.validate([name])).verdicts[0];
+      const result = verdict?.valid === false ? 'refused' : 'valid';
+      wiring.instruments.modelValidationTotal.inc({ result, reason: verdict?.code ?? 'none' });
+      return verdict;
+    },
     findProvider: async (id) => {
       const stored = await providerStore.find(id);
       return stored && [stored.definition, stored.keys.map((key) => [key.id, key.addedAt])];
@@ -324,9 +349,16 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
       makeRounds(wiring, 'registry', REGISTRY_ROUND_MS, async () => {
         const generation = await providerStore.generation();
         if (generation === checkedGeneration) return;
+        countModels((await registry.fresh()).providers);
         await providerStore.announce();
         await sync.checkModels();
         checkedGeneration = generation;
+      }),
+      // Whether every provider still answers, for metrics; nothing is changed.
+      makeRounds(wiring, 'provider checks', CHECK_ROUND_MS, async () => {
+        for (const { id, enabled } of (await registry.fresh()).providers) {
+          if (enabled) await providers.check(id, wiring.stopping);
+        }
       }),
     ],
   };
