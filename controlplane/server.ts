@@ -8,6 +8,7 @@ import type { Listener } from '#schema/define-route.ts';
 import * as projectRoutes from '#schema/rest/projects.ts';
 import * as promptRoutes from '#schema/rest/prompts.ts';
 import * as recordRoutes from '#schema/rest/records.ts';
+import * as requestRoutes from '#schema/rest/requests.ts';
 import * as sessionRoutes from '#schema/rest/sessions.ts';
 import * as workspaceRoutes from '#schema/rest/workspace.ts';
 import * as settingsRoutes from '#schema/rest/workspace-settings.ts';
@@ -19,6 +20,7 @@ import { webImagesRoute, webScrapeRoute, webSearchRoute } from '#schema/wire/web
 import { apiDocument } from './http/api-document.ts';
 import { type GatewayHandlers, mountGateway } from './http/gateway.ts';
 import type { Guard, Handler, NdjsonHandler, SseHandler } from './http/handler.ts';
+import type { HumanRequestHandlers } from './http/human-requests.ts';
 import type { ModelHandlers } from './http/models.ts';
 import type { ProjectHandlers } from './http/projects.ts';
 import type { PromptHandlers } from './http/prompts.ts';
@@ -54,6 +56,7 @@ export type InternalHandlers = Readonly<{
 export type PublicHandlers = ProjectHandlers &
   SessionHandlers &
   PromptHandlers &
+  HumanRequestHandlers &
   ProviderHandlers &
   ModelHandlers &
   RecordHandlers &
@@ -105,6 +108,11 @@ const mountPublic = (server: HttpServer, handlers: PublicHandlers, guard: Guard)
   mount(server, promptRoutes.getPromptRoute, handlers.getPrompt, guard);
   mount(server, promptRoutes.deletePromptRoute, handlers.deletePrompt, guard);
   mount(server, promptRoutes.abortRoute, handlers.abortSessionTurn, guard);
+  mount(server, requestRoutes.listRequestsRoute, handlers.listRequests, guard);
+  mount(server, requestRoutes.getPermissionRoute, handlers.getPermission, guard);
+  mount(server, requestRoutes.answerPermissionRoute, handlers.answerPermission, guard);
+  mount(server, requestRoutes.getQuestionRoute, handlers.getQuestion, guard);
+  mount(server, requestRoutes.answerQuestionRoute, handlers.answerQuestion, guard);
   mountSse(server, promptRoutes.streamEventsRoute, handlers.streamEvents, guard);
   mount(server, promptRoutes.getEventRoute, handlers.getEvent, guard);
   mount(server, recordRoutes.listAuditRoute, handlers.listAudit, guard);

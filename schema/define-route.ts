@@ -13,6 +13,8 @@ export type RouteAuth =
   | Readonly<{ kind: 'resource'; resource: 'projects' | 'sessions'; subresource?: string; verb: string }>
   /** SubjectAccessReview on a path; the verb is the HTTP method in lower case unless given. */
   | Readonly<{ kind: 'non-resource'; path: string; verb: string }>
+  /** Anybody with a valid token: the handler gives only what the cluster's RBAC lets this person have. */
+  | Readonly<{ kind: 'user' }>
   /** Pod-bound service-account token: the claim only. */
   | Readonly<{ kind: 'pod' }>
   /** Session credential, whose generation must be the newest. */

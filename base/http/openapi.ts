@@ -36,7 +36,7 @@ const preconditions = (route: Route): readonly Json[] =>
     ? []
     : [{ name: 'If-Match', in: 'header', required: false, schema: { type: 'string' } }];
 
-const MEDIA = { sse: 'text/event-stream', ndjson: 'application/x-ndjson' } as const;
+const MEDIA = { sse: 'text/event-stream', ndjson: 'application/x-ndjson', websocket: 'application/json' } as const;
 
 const STATUS_WORDS: Readonly<Record<string, string>> = {
   200: 'OK',
@@ -67,6 +67,8 @@ export const describeAuth = (auth: RouteAuth): string => {
     }
     case 'non-resource':
       return `Kubernetes RBAC: verb ${auth.verb} on the non-resource URL ${auth.path}.`;
+    case 'user':
+      return 'Anybody whom the cluster knows; the answer holds only what Kubernetes RBAC lets the caller have.';
     case 'pod':
       return 'A service-account token that is bound to a pod.';
     case 'sandbox':

@@ -73,7 +73,12 @@ const bench = () => {
       return 0;
     },
     read: async () => undefined,
-    errands: async (uid) => ({ prompts_waiting: true, abort_turn_id: 't1', digest: digests.get(uid) ?? null }),
+    errands: async (uid) => ({
+      prompts_waiting: true,
+      abort_turn_id: 't1',
+      digest: digests.get(uid) ?? null,
+      answers: [],
+    }),
     clock,
     onError: () => undefined,
   });

@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '#base/clock.ts';
 import { HEALTH_SILENT_AFTER_MS, type HealthDocument } from '#schema/wire/health.ts';
+import type { DeliveredAnswer } from '#schema/wire/requests.ts';
 import type { SandboxClaim } from './session-records.ts';
 
 /** What health needs. All store functions raise the facts of what they change. */
@@ -21,14 +22,27 @@ export type HealthPorts = Readonly<{
   errands: (
     sessionUid: string,
     podUid: string,
-  ) => Promise<Readonly<{ prompts_waiting: boolean; abort_turn_id: string | null; digest: string | null }> | undefined>;
+  ) => Promise<
+    | Readonly<{
+        prompts_waiting: boolean;
+        abort_turn_id: string | null;
+        digest: string | null;
+        answers: readonly DeliveredAnswer[];
+      }>
+    | undefined
+  >;
   clock: Clock;
   /** Told of a round that failed; the next one tries again. */
   onError: (error: unknown) => void;
 }>;
 
 /** What a daemon is told in the answer to its report. */
-export type Errands = Readonly<{ promptsWaiting: boolean; abortTurnId: string | null }>;
+export type Errands = Readonly<{
+  promptsWaiting: boolean;
+  abortTurnId: string | null;
+  /** Answers of people that the daemon has not confirmed. */
+  answers: DeliveredAnswer[];
+}>;
 
 /** Functions on health. `start` begins the rounds, `stop` ends them. */
 export type Health = Readonly<{
@@ -89,7 +103,11 @@ export const makeHealth = (ports: HealthPorts): Health => {
       // Compared with the row, as the last report may have come to another replica.
       if (errands?.digest === digest) answered.add(sessionUid);
       else await ports.save(sessionUid, generation, document, digest);
-      return { promptsWaiting: errands?.prompts_waiting ?? false, abortTurnId: errands?.abort_turn_id ?? null };
+      return {
+        promptsWaiting: errands?.prompts_waiting ?? false,
+        abortTurnId: errands?.abort_turn_id ?? null,
+        answers: [...(errands?.answers ?? [])],
+      };
     },
     read: async (sessionUid) => {
       const row = await ports.read(sessionUid);

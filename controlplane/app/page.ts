@@ -16,7 +16,8 @@ export const afterKey = (page: PageRequest): string => {
   return text.slice(2);
 };
 
-const cursorOf = (key: string): string => Buffer.from(`k:${key}`, 'utf8').toString('base64url');
+/** The cursor after a key. */
+export const cursorOf = (key: string): string => Buffer.from(`k:${key}`, 'utf8').toString('base64url');
 
 /** The page from one item more than its limit, so that the last page is known without another query. */
 export const pageFrom = <T>(items: readonly T[], limit: number, keyOf: (item: T) => string): Page<T> => {

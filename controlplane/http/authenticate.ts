@@ -69,7 +69,8 @@ export const makeAuthenticate = (ports: AuthenticatePorts): Authenticate => {
       case 'anyone':
         return { kind: 'anyone' };
       case 'resource':
-      case 'non-resource': {
+      case 'non-resource':
+      case 'user': {
         const { username, uid, groups, extra } = await identified(call, 'ours-or-api-server');
         return { kind: 'user', username, uid, groups, extra };
       }

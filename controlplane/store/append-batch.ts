@@ -15,7 +15,9 @@ import {
   type LogPosition,
 } from './events.ts';
 import { raiseFacts } from './facts.ts';
+import { endRequests, insertRequests, type RequestChange, requestChangeOf } from './human-requests.ts';
 import { plainContinuations } from './plain-append.ts';
+import { endSteered, type SteeredPrompt } from './prompts.ts';
 import { type LockedSession, lockSessions } from './sessions.ts';
 import type { Database, Query } from './statement.ts';
 import { getTurns, startTurns, type TurnRow } from './turns.ts';
@@ -81,18 +83,20 @@ const loadTurns = async (query: Query, batch: readonly Append[]): Promise<Turns>
 type Effects = {
   readonly rows: EventRow[];
   readonly blobs: { session_uid: string; seq: number; data: string }[];
-  readonly starts: { id: string; at: string; threadId: string }[];
+  readonly starts: { id: string; at: string; threadId: string; seq: number }[];
+  readonly requests: RequestChange[];
+  readonly steered: SteeredPrompt[];
   readonly endings: Ending[];
   readonly changed: Set<string>;
 };
 
-const endingOf = (turn: TurnRow, event: DaemonEvent, decide: DecideTurnEnd): Ending => {
+const endingOf = (turn: TurnRow, event: DaemonEvent, seq: number, decide: DecideTurnEnd): Ending => {
   const parsed = EVENT_DATA['turn.ended'].safeParse(event.data);
   const { outcome, code, message, summary, commit } = parsed.success
     ? parsed.data
     : ({ outcome: 'Failed', code: 'unknown', message: null, summary: null, commit: null } as const);
   const verdict = decide({ outcome, code, message, abortAsked: turn.abort_asked, attempt: turn.attempt });
-  return { turn, verdict, at: event.at, summary, commit };
+  return { turn, verdict, at: event.at, summary, commit, seq };
 };
 
 const rowOf = (append: Append, event: DaemonEvent, seq: number, data: string): EventRow => ({
@@ -117,11 +121,18 @@ const place = (log: Log, append: Append, event: DaemonEvent, turns: Turns, effec
   if (event.type === 'turn.ended' && event.turnId !== null) {
     if (turns.ended.has(key)) return;
     turns.ended.add(key);
-    if (turn !== undefined) effects.endings.push(endingOf(turn, event, decide));
+    if (turn !== undefined) effects.endings.push(endingOf(turn, event, log.headSeq + 1, decide));
     effects.changed.add(append.sessionUid);
   }
   if (event.type === 'turn.started' && turn !== undefined) {
-    effects.starts.push({ id: turn.id, at: event.at, threadId: event.threadId });
+    effects.starts.push({ id: turn.id, at: event.at, threadId: event.threadId, seq: log.headSeq + 1 });
+    effects.changed.add(append.sessionUid);
+  }
+  const change = requestChangeOf(append.sessionUid, append.generation, event);
+  if (change !== undefined) effects.requests.push(change);
+  const promptId = event.type === 'prompt.steered' ? event.data['promptId'] : undefined;
+  if (typeof promptId === 'string' && event.turnId !== null) {
+    effects.steered.push({ sessionUid: append.sessionUid, promptId, turnId: event.turnId });
     effects.changed.add(append.sessionUid);
   }
   log.headSeq += 1;
@@ -145,7 +156,15 @@ const storeChecked = (database: Database, decide: DecideTurnEnd, batch: readonly
       logs.set(session.uid, { session, acknowledgedN: session.acknowledged_n, headSeq: session.head_seq });
     }
     const turns = await loadTurns(query, batch);
-    const effects: Effects = { rows: [], blobs: [], starts: [], endings: [], changed: new Set() };
+    const effects: Effects = {
+      rows: [],
+      blobs: [],
+      starts: [],
+      endings: [],
+      requests: [],
+      steered: [],
+      changed: new Set(),
+    };
     const results = batch.map((append): AppendResult => {
       const log = logs.get(append.sessionUid);
       const events = newEvents(log, append);
@@ -177,11 +196,21 @@ export const makeStoreBatch =
     return batch.map((append) => heads.get(append.sessionUid) ?? checked[at++] ?? { refused: new Error('no result') });
   };
 
+/** Requests that one batch both opens and ends are stored first. */
+const storeRequestChanges = async (query: Query, changes: readonly RequestChange[]): Promise<void> => {
+  const asked = changes.filter((change) => change.kind === 'asked');
+  const ended = changes.filter((change) => change.kind === 'ended');
+  if (asked.length > 0) await query(insertRequests(asked));
+  if (ended.length > 0) await query(endRequests(ended));
+};
+
 const storeEffects = async (query: Query, logs: readonly Log[], effects: Effects): Promise<void> => {
   if (effects.rows.length > 0) await query(insertEvents(effects.rows));
   if (effects.blobs.length > 0) await query(insertBlobs(effects.blobs));
   if (effects.starts.length > 0) await query(startTurns(effects.starts));
+  if (effects.steered.length > 0) await query(endSteered(effects.steered));
   await storeEndings(query, effects.endings);
+  await storeRequestChanges(query, effects.requests);
   const moved = logs
     .filter((log) => log.acknowledgedN !== log.session.acknowledged_n)
     .map((log): LogPosition => ({ uid: log.session.uid, headSeq: log.headSeq, acknowledgedN: log.acknowledgedN }));

@@ -127,6 +127,26 @@ export const findTerminals = (sessionUid: string, turnIds: readonly string[]): S
   values: [sessionUid, turnIds],
 });
 
+/** Calls of a turn that have no end in the log, from where the turn began. */
+export const listOpenCalls = (
+  sessionUid: string,
+  turnId: string,
+  fromSeq: number,
+): Statement<Readonly<{ call_id: string; tool: string; status: string; thread_id: string }>> => ({
+  text: `with parts as (
+      select distinct on (data->'part'->>'callId') data->'part'->>'callId' as call_id,
+        coalesce(data->'part'->>'tool', 'unknown') as tool, data->'part'->'state'->>'status' as status, thread_id, seq
+      from events where session_uid = $1 and seq >= $3 and turn_id = $2 and type = 'message.part.updated'
+        and data->'part'->>'type' = 'tool' and data->'part'->>'callId' is not null
+      order by data->'part'->>'callId', seq desc)
+    select call_id, tool, status, thread_id from parts
+    where status in ('pending', 'running') and not exists (
+      select 1 from events e where e.session_uid = $1 and e.seq >= $3 and e.turn_id = $2
+        and e.type = 'tool.terminal' and e.data->>'callId' = parts.call_id)
+    order by seq limit 256`,
+  values: [sessionUid, turnId, fromSeq],
+});
+
 /** An event as readers get it: `data` is JSON text. */
 export type ReadEvent = Omit<EventRow, 'generation' | 'n'>;
 

@@ -1,5 +1,6 @@
 // Statements on health reports. Must not know which change of a report matters.
 import type { HealthDocument } from '#schema/wire/health.ts';
+import type { DeliveredAnswer } from '#schema/wire/requests.ts';
 import type { Statement } from './statement.ts';
 
 /** Stores a report of a generation; an older one changes nothing. */
@@ -58,16 +59,26 @@ export const deleteReport = (sessionUid: string): Statement => ({
   values: [sessionUid],
 });
 
-/** What is known when a report comes: the last one's digest, whether prompts wait for this pod, the turn to be ended. */
+/** What is known when a report comes: the last one's digest, what waits for this pod, the turn to be ended. */
 export const readErrands = (
   sessionUid: string,
   podUid: string,
-): Statement<{ prompts_waiting: boolean; abort_turn_id: string | null; digest: string | null }> => ({
+): Statement<
+  Readonly<{
+    prompts_waiting: boolean;
+    abort_turn_id: string | null;
+    digest: string | null;
+    answers: readonly DeliveredAnswer[];
+  }>
+> => ({
   name: 'read_errands',
   text: `select s.fenced_pod_uid is distinct from $2 and exists (
         select 1 from prompts where session_uid = s.uid and state = 'queued') as prompts_waiting,
       (select id from turns where session_uid = s.uid and ended_at is null and abort_asked) as abort_turn_id,
-      (select digest from health_reports where session_uid = s.uid and generation = s.generation) as digest
+      (select digest from health_reports where session_uid = s.uid and generation = s.generation) as digest,
+      (select coalesce(json_agg(json_build_object('id', id, 'answer', answer)), '[]') from (
+        select id, answer from human_requests where session_uid = s.uid and ended_at is null and answer is not null
+        order by answered_at limit 64) waiting) as answers
     from sessions s where s.uid = $1`,
   values: [sessionUid, podUid],
 });

@@ -2,11 +2,12 @@
 // Must not know the state of any log: the statement that takes them checks it.
 import { type DaemonEvent, MAX_EVENT_BYTES } from '#schema/events/envelope.ts';
 import type { Continuation, UnplacedEvent } from './events.ts';
+import { REQUEST_EVENTS } from './human-requests.ts';
 
 type Append = Readonly<{ sessionUid: string; generation: number; events: readonly DaemonEvent[] }>;
 
-/** Types whose storing changes turns and prompts. */
-const WITH_EFFECTS: ReadonlySet<string> = new Set(['turn.started', 'turn.ended']);
+/** Types whose storing changes turns, prompts and requests. */
+const WITH_EFFECTS: ReadonlySet<string> = new Set(['turn.started', 'turn.ended', 'prompt.steered', ...REQUEST_EVENTS]);
 
 const unplaced = (append: Append, event: DaemonEvent, place: number): UnplacedEvent => ({
   place,

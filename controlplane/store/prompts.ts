@@ -32,9 +32,9 @@ export const getPrompt = (sessionUid: string, id: string): Statement<PromptState
   values: [sessionUid, id],
 });
 
-/** One prompt of a session by the client's id. */
-export const getPromptByMessageId = (sessionUid: string, messageId: string): Statement<PromptState> => ({
-  text: `select ${COLUMNS} from prompts where session_uid = $1 and message_id = $2`,
+/** One prompt of a session by the client's id, with its parts. */
+export const getPromptByMessageId = (sessionUid: string, messageId: string): Statement<PromptWithParts> => ({
+  text: `select ${COLUMNS}, parts from prompts where session_uid = $1 and message_id = $2`,
   values: [sessionUid, messageId],
 });
 
@@ -92,6 +92,22 @@ export const endPrompts = (ends: readonly PromptEnd[]): Statement => ({
     ends.map((end) => end.requeue),
     ends.map((end) => end.outcome),
     ends.map((end) => end.message),
+  ],
+});
+
+/** A prompt that joined a running turn. */
+export type SteeredPrompt = Readonly<{ sessionUid: string; promptId: string; turnId: string }>;
+
+/** Ends prompts that joined a running turn; they never run by themselves. */
+export const endSteered = (prompts: readonly SteeredPrompt[]): Statement => ({
+  text: `update prompts p set state = 'ended', outcome = 'Succeeded', turn_id = s.turn_id, started_at = now(),
+      ended_at = now(), message = 'joined the running turn'
+    from unnest($1::text[], $2::text[], $3::text[]) as s(session_uid, id, turn_id)
+    where p.session_uid = s.session_uid and p.id = s.id and p.state = 'queued'`,
+  values: [
+    prompts.map((prompt) => prompt.sessionUid),
+    prompts.map((prompt) => prompt.promptId),
+    prompts.map((prompt) => prompt.turnId),
   ],
 });
 

@@ -11,6 +11,7 @@ import { makeAuthenticate } from '../http/authenticate.ts';
 import { makeAuthorize } from '../http/authorize.ts';
 import { mountGit } from '../http/git.ts';
 import { makeGuard } from '../http/guard.ts';
+import { makeHumanRequestHandlers } from '../http/human-requests.ts';
 import { makeProjectHandlers } from '../http/projects.ts';
 import { makePromptHandlers } from '../http/prompts.ts';
 import { makeReadState } from '../http/read-state.ts';
@@ -130,6 +131,11 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
         newToken,
       }),
       ...makePromptHandlers({ fetchSession, fetchProject, judgeModel, prompts: sessions.prompts }),
+      ...makeHumanRequestHandlers({
+        fetchSession,
+        requests: sessions.humanRequests,
+        mayAccess: identities.mayAccess,
+      }),
       ...projects.handlers,
       ...makeRecordHandlers({ fetchProject, records: makeRecordsApp({ reads: makeRecordReads(database), clock }) }),
       ...projects.settings.handlers,

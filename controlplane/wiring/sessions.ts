@@ -8,6 +8,7 @@ import { GIT_PATH } from '#schema/wire/git.ts';
 import { makeClaim } from '../app/claims.ts';
 import { FACTS_KEY, makeStreamFacts } from '../app/facts.ts';
 import { makeHealth } from '../app/health.ts';
+import { type HumanRequests, makeHumanRequests } from '../app/human-requests.ts';
 import type { ClaimConfig } from '../app/ports.ts';
 import { makePrompts, type Prompts } from '../app/prompts.ts';
 import type { PreparePin } from '../app/run-settings.ts';
@@ -36,6 +37,7 @@ import { isDataError } from '../store/errors.ts';
 import { EVENTS_CHANNEL, readEvents, readLogRange } from '../store/events.ts';
 import { FACTS_CHANNEL, forgetGoneFacts, readFactStream, readFacts } from '../store/facts.ts';
 import { makeHealthStore } from '../store/health-store.ts';
+import { getRequest, listOpen, storeAnswer } from '../store/human-requests.ts';
 import { makeListener } from '../store/listen.ts';
 import { makePromptInbox } from '../store/prompt-inbox.ts';
 import { getPrompt, listPrompts } from '../store/prompts.ts';
@@ -62,6 +64,7 @@ export type SessionsSide = Readonly<{
   sandbox: SandboxSessionHandlers;
   internal: InternalSessionHandlers;
   prompts: Prompts;
+  humanRequests: HumanRequests;
   fanOut: FanOut;
   readEvent: (sessionUid: string, seq: number) => Promise<StoredEvent | undefined>;
   credentials: Credentials;
@@ -103,6 +106,12 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
     nudge: (uid) => void deliver.nudge(uid, 'prompt'),
     abort: (uid, turnId) => void deliver.abort(uid, turnId),
     newId: () => randomBytes(10).toString('hex'),
+  });
+  const humanRequests = makeHumanRequests({
+    find: (uid, kind, id) => firstRow(query, getRequest(uid, kind, id)),
+    listOpen: (after, limit) => query(listOpen(after, limit)),
+    storeAnswer: async (uid, kind, id, answer, by) => (await query(storeAnswer(uid, kind, id, answer, by))).length > 0,
+    deliver: deliver.answer,
   });
   const health = makeHealth({ ...makeHealthStore(database), clock, onError: warn('a health round failed') });
   const lifecycle = makeLifecycle({
@@ -215,6 +224,7 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
     }),
     internal: makeInternalSessionHandlers({ streamFacts, lifecycle }),
     prompts,
+    humanRequests,
     fanOut,
     readEvent: (uid, seq) => readWholeEvent(query, uid, seq),
     credentials,

@@ -68,6 +68,7 @@ const server = createDaemonServer({
   drain: (turn, deadlineMs) => session?.drain(turn === 'abort' ? 0 : deadlineMs, 'asked') ?? true,
   replaceEnvironment: (revision, environment) => session?.replaceEnvironment(revision, environment) ?? 0,
   logs: ring.tail,
+  session: () => session,
   log,
 });
 const listening = await listen(server, { port: config.port });

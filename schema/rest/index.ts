@@ -3,6 +3,7 @@ import type { Route } from '../define-route.ts';
 import * as projects from './projects.ts';
 import * as prompts from './prompts.ts';
 import * as records from './records.ts';
+import * as requests from './requests.ts';
 import * as sessions from './sessions.ts';
 import * as workspace from './workspace.ts';
 import * as settings from './workspace-settings.ts';
@@ -11,6 +12,6 @@ const isRoute = (value: unknown): value is Route =>
   typeof value === 'object' && value !== null && 'operationId' in value && 'listener' in value;
 
 /** All public routes, ordered by path and method. */
-export const PUBLIC_ROUTES: readonly Route[] = [projects, prompts, records, sessions, workspace, settings]
+export const PUBLIC_ROUTES: readonly Route[] = [projects, prompts, records, requests, sessions, workspace, settings]
   .flatMap((file) => Object.values(file).filter(isRoute))
   .sort((a, b) => (a.path + a.method < b.path + b.method ? -1 : 1));

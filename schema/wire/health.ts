@@ -2,6 +2,7 @@
 // Keys of the document are in snake case where the product's contract says so.
 import { z } from 'zod';
 import { defineRoute } from '../define-route.ts';
+import { deliveredAnswer } from './requests.ts';
 
 /** State of the harness as the daemon sees it. */
 export const harnessState = z.enum(['starting', 'ok', 'down', 'error']);
@@ -85,7 +86,8 @@ export const healthRoute = defineRoute({
 
 /**
  * `POST /sandbox/v1/health`: the daemon's report, at every change and at least every 10 s. The answer says whether
- * prompts wait, so that a lost nudge costs at most one report interval. Source: K14.
+ * prompts wait and which answers of people were not taken yet, so that a lost call costs at most one report interval.
+ * Source: K14.
  */
 export const healthReportRoute = defineRoute({
   operationId: 'reportHealth',
@@ -95,7 +97,13 @@ export const healthReportRoute = defineRoute({
   summary: 'Report the health document',
   auth: { kind: 'sandbox' },
   body: healthDocument,
-  responses: { 200: z.object({ promptsWaiting: z.boolean(), abortTurnId: z.string().nullable() }) },
+  responses: {
+    200: z.object({
+      promptsWaiting: z.boolean(),
+      abortTurnId: z.string().nullable(),
+      answers: z.array(deliveredAnswer).max(64).default([]),
+    }),
+  },
 });
 
 /** Interval of health reports, and how long a daemon may be silent. Source: K14. Units: milliseconds. */

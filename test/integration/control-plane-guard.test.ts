@@ -184,6 +184,10 @@ const REFUSED: Readonly<Record<string, readonly (readonly [string, number])[]>> 
     ['elsewhere', 401],
     ['session', 401],
   ],
+  user: [
+    ['elsewhere', 401],
+    ['session', 401],
+  ],
   pod: [
     ['alice-ours', 401],
     ['alice', 401],
@@ -206,6 +210,7 @@ const REFUSED: Readonly<Record<string, readonly (readonly [string, number])[]>> 
 const ADMITTED: Readonly<Record<string, string>> = {
   resource: 'alice',
   'non-resource': 'alice',
+  user: 'bob',
   pod: 'pod',
   sandbox: 'session',
   operator: 'operator',

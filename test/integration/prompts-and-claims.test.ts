@@ -63,7 +63,7 @@ test('an interrupt runs before what waits and asks the running turn to end', asy
   );
   assert.equal(stored?.abortTurnId, running);
   const errands = await parts.health.errands('interrupt', claim.podUid);
-  assert.deepEqual(errands, { prompts_waiting: true, abort_turn_id: running, digest: null });
+  assert.deepEqual(errands, { prompts_waiting: true, abort_turn_id: running, digest: null, answers: [] });
   const { generation } = claim;
   const aborted = aTurnEnd(1, running, { outcome: 'Aborted', code: 'aborted' });
   await parts.append({ sessionUid: 'interrupt', generation, events: [aborted] });

@@ -14,6 +14,7 @@ import { type ClaimAnswer, claimRoute } from '#schema/wire/claim.ts';
 import { chatCompletionsRoute, GATEWAY_PATH, gatewayModelsRoute } from '#schema/wire/gateway.ts';
 import { GIT_PATH, gitInfoRefsRoute, gitReceivePackRoute, gitUploadPackRoute } from '#schema/wire/git.ts';
 import { type HealthDocument, healthReportRoute } from '#schema/wire/health.ts';
+import type { DeliveredAnswer } from '#schema/wire/requests.ts';
 import { appendEventsRoute, byeRoute, nextTurnRoute, type Turn } from '#schema/wire/turns.ts';
 import { type SearchResult, webImagesRoute, webScrapeRoute, webSearchRoute } from '#schema/wire/web.ts';
 import type { GitBackend } from './git-backend.ts';
@@ -39,7 +40,7 @@ export type ControlPlaneOptions = Readonly<{
 export type ScriptedControlPlane = Readonly<{
   url: string;
   /** Stores a prompt; gives back its turn id. */
-  prompt: (text: string, options?: Partial<Pick<Turn, 'agent' | 'model'>>) => string;
+  prompt: (text: string, options?: Partial<Pick<Turn, 'agent' | 'model' | 'parts'>>) => string;
   events: readonly LoggedEvent[];
   eventsOf: (turnId: string) => readonly LoggedEvent[];
   /** Waits for the first event of a type, of a turn if one is given. */
@@ -57,6 +58,8 @@ export type ScriptedControlPlane = Readonly<{
   setUnassigned: (unassigned: boolean) => void;
   /** Makes the running daemon the one of an older generation. */
   supersede: () => void;
+  /** Gives an answer of a person with every report from now on. */
+  answerByReport: (answer: DeliveredAnswer) => void;
   /** Asks for the abort of a turn by the answer to the next report. */
   abortByReport: (turnId: string) => void;
   credentials: () => readonly string[];
@@ -85,6 +88,7 @@ export const startScriptedControlPlane = async (options: ControlPlaneOptions): P
   let prompts = 0;
   let health: HealthDocument | undefined;
   let abortTurnId: string | null = null;
+  const answers: DeliveredAnswer[] = [];
   let gone = false;
   let deaf = false;
   let unassigned = false;
@@ -194,7 +198,7 @@ export const startScriptedControlPlane = async (options: ControlPlaneOptions): P
       health = body;
       const asked = abortTurnId;
       abortTurnId = null;
-      return { status: 200 as const, body: { promptsWaiting: waiting.length > 0, abortTurnId: asked } };
+      return { status: 200 as const, body: { promptsWaiting: waiting.length > 0, abortTurnId: asked, answers } };
     },
     guard,
   );
@@ -341,6 +345,9 @@ export const startScriptedControlPlane = async (options: ControlPlaneOptions): P
     supersede: () => {
       generation += 1;
       credentials.push('nobody');
+    },
+    answerByReport: (answer) => {
+      answers.push(answer);
     },
     abortByReport: (turnId) => {
       abortTurnId = turnId;

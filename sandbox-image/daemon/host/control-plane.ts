@@ -6,6 +6,7 @@ import { createClient } from '#base/http/client.ts';
 import type { DaemonEvent } from '#schema/events/envelope.ts';
 import { type ClaimAnswer, type ClaimRequest, claimRoute } from '#schema/wire/claim.ts';
 import { type HealthDocument, healthReportRoute } from '#schema/wire/health.ts';
+import type { DeliveredAnswer } from '#schema/wire/requests.ts';
 import { appendEventsRoute, byeRoute, nextTurnRoute, type Turn } from '#schema/wire/turns.ts';
 import {
   type ImageResult,
@@ -27,7 +28,11 @@ const WEB_TIMEOUT_MS = 60_000;
 export type Claimed = Readonly<{ state: 'claimed'; claim: ClaimAnswer }> | Readonly<{ state: 'wait'; reason: string }>;
 
 /** What the control plane wants of a daemon that reported. */
-export type ReportAnswer = Readonly<{ promptsWaiting: boolean; abortTurnId: string | null }>;
+export type ReportAnswer = Readonly<{
+  promptsWaiting: boolean;
+  abortTurnId: string | null;
+  answers: readonly DeliveredAnswer[];
+}>;
 
 /** Calls of one session; all reject with a BeeuniError: ConflictError when a newer daemon exists. */
 export type SessionCalls = Readonly<{

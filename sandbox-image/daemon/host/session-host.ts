@@ -6,6 +6,7 @@ import type { Clock } from '#base/clock.ts';
 import type { Logger } from '#base/log.ts';
 import { budgetsOfRun } from '#schema/settings/run-settings.ts';
 import type { ClaimAnswer } from '#schema/wire/claim.ts';
+import type { HumanAnswerWire } from '#schema/wire/requests.ts';
 import type { DaemonConfig } from '../config.ts';
 import type { Adapter, Harness, HarnessHost } from '../harness/contract/adapter.ts';
 import { capabilitiesOf } from '../harness/contract/capabilities.ts';
@@ -13,9 +14,10 @@ import { ROOT_THREAD } from '../harness/contract/events.ts';
 import type { ToolHost } from '../harness/contract/tools.ts';
 import { makeRunModule } from '../tools/project/run-module.ts';
 import { startToolHost } from '../tools/tool-host.ts';
+import { allowedPermissions } from './allowed-permissions.ts';
 import { checkOutUntilDone, waitForIsolation } from './boot/bring-up.ts';
 import { PROBE_LIMIT_MS, probeIsolation, tryTcp } from './boot/isolation-probe.ts';
-import { createBroker } from './broker.ts';
+import { type Answering, createBroker } from './broker.ts';
 import { commandEnvironment, type Grants } from './command-environment.ts';
 import type { SessionCalls } from './control-plane.ts';
 import type { DaemonState } from './daemon-state.ts';
@@ -33,6 +35,7 @@ import type { Redactor } from './redact.ts';
 import type { Relay } from './relay/relay.ts';
 import { TOOLS_PATH } from './relay/tool-calls.ts';
 import { findRulesFile } from './rules-file.ts';
+import { makeRuntimeVerbs, type RuntimeVerbs } from './runtime-verbs.ts';
 import { type AbortReason, createTurns, type Turns, type TurnWorkspace } from './turns/turns.ts';
 
 /** Ports of a session. */
@@ -65,6 +68,10 @@ export type SessionHost = Readonly<{
   replaceEnvironment: (revision: number, environment: Readonly<Record<string, string>>) => number;
   commandEnvironment: () => Readonly<Record<string, string>>;
   currentTurnId: () => string | null;
+  /** What clients ask of the harness besides prompts. */
+  verbs: RuntimeVerbs;
+  /** Gives the harness a person's answer. */
+  answer: (id: string, answer: HumanAnswerWire) => Answering;
   /** Drains, pushes, stores what is left, says bye, ends the harness. Source: K17. */
   shutDown: (drainMs: number, reason: string) => Promise<void>;
   /** Ends at once, without a word to the control plane. */
@@ -129,6 +136,7 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
   const broker = createBroker({
     emit: (event, threadId) => emit(event, { threadId, turnId: turns?.activity().turnId ?? null }),
     onChange: () => state.report({ openRequests: broker.openCount() }),
+    allowed: allowedPermissions(join(config.dataDir, 'allowed.json'), claim.session.uid, log),
     clock,
   });
 
@@ -329,10 +337,18 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
     healthChanged();
   };
 
+  const giveAnswer = (id: string, answer: HumanAnswerWire): Answering =>
+    broker.answer(id, answer.kind === 'question' ? answer : { ...answer, message: answer.message ?? null });
+
   const reporter = startReporter({
     document: () => healthDocumentOf(state.facts()),
     report: calls.reportHealth,
     onPromptsWaiting: () => turns?.poke(),
+    onAnswers: (answers) => {
+      for (const { id, answer } of answers) {
+        if (giveAnswer(id, answer) === 'unknown') log.info('an answer came for a request that is not open', { id });
+      }
+    },
     onAbort: (turnId) => {
       turns?.abort('asked', turnId);
     },
@@ -386,6 +402,12 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
     },
     commandEnvironment: () => commandEnvironment(claim, grants),
     currentTurnId: () => turns?.activity().turnId ?? null,
+    verbs: makeRuntimeVerbs({
+      harness: () => harness,
+      turns: () => turns,
+      secrets: () => [...Object.values(grants.environment), claim.credential, claim.daemonCredential, ports.relayToken],
+    }),
+    answer: giveAnswer,
     shutDown: async (drainMs, reason) => {
       await turns?.drain(drainMs, 'sandbox');
       await within(PUSH_LIMIT_MS, pushBranch(null));

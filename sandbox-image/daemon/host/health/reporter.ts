@@ -4,16 +4,17 @@ import { type Clock, sleep } from '#base/clock.ts';
 import { asBeeuniError, ConflictError, UnauthenticatedError } from '#base/errors.ts';
 import type { Logger } from '#base/log.ts';
 import { HEALTH_REPORT_INTERVAL_MS, type HealthDocument } from '#schema/wire/health.ts';
+import type { DeliveredAnswer } from '#schema/wire/requests.ts';
+import type { ReportAnswer } from '../control-plane.ts';
 import { newsOf } from './health-document.ts';
 
 /** Ports of the reporter. */
 export type ReporterPorts = Readonly<{
   document: () => HealthDocument;
-  report: (
-    document: HealthDocument,
-    signal: AbortSignal,
-  ) => Promise<Readonly<{ promptsWaiting: boolean; abortTurnId: string | null }>>;
+  report: (document: HealthDocument, signal: AbortSignal) => Promise<ReportAnswer>;
   onPromptsWaiting: () => void;
+  /** Answers of people that this daemon may not have heard yet. */
+  onAnswers: (answers: readonly DeliveredAnswer[]) => void;
   onAbort: (turnId: string) => void;
   onRefused: (reason: 'superseded' | 'unauthenticated') => void;
   clock: Clock;
@@ -49,6 +50,7 @@ export const startReporter = (ports: ReporterPorts): Reporter => {
       if (isDown) log.info('the control plane answers again');
       isDown = false;
       if (answer.abortTurnId !== null) ports.onAbort(answer.abortTurnId);
+      if (answer.answers.length > 0) ports.onAnswers(answer.answers);
       if (answer.promptsWaiting) ports.onPromptsWaiting();
       return true;
     } catch (error) {

@@ -8,6 +8,7 @@ import { type HealthDocument, healthRoute } from '#schema/wire/health.ts';
 import { abortTurnRoute, drainRoute, logsRoute, nudgeRoute, pushEnvRoute } from '#schema/wire/turns.ts';
 import type { LogSource } from '../logs.ts';
 import { sameSecret } from '../relay/relay.ts';
+import { type DaemonCaller, mountRuntime, type RuntimeSession } from './runtime-routes.ts';
 
 /** What the routes do. */
 export type DaemonPorts = Readonly<{
@@ -22,16 +23,15 @@ export type DaemonPorts = Readonly<{
   /** Replaces the granted environment; gives back the revision that is in force. */
   replaceEnvironment: (revision: number, environment: Readonly<Record<string, string>>) => number;
   logs: (source: LogSource | 'all', tail: number) => readonly string[];
+  /** The verbs and answers of the claimed session; undefined before the claim. */
+  session: () => RuntimeSession | undefined;
   log: Logger;
 }>;
-
-/** Who calls. */
-type Caller = Readonly<{ kind: 'anyone' | 'control-plane' }>;
 
 /** The server of port 8000, not listening yet. */
 export const createDaemonServer = (ports: DaemonPorts): HttpServer => {
   const server = createHttpServer({ listener: 'daemon', log: ports.log });
-  const guard: Guard<Caller> = {
+  const guard: Guard<DaemonCaller> = {
     authenticate: async (call) => {
       if (call.route.auth.kind === 'anyone') return { kind: 'anyone' };
       const given = /^Bearer (.+)$/.exec(call.header('authorization') ?? '')?.[1];
@@ -84,5 +84,6 @@ export const createDaemonServer = (ports: DaemonPorts): HttpServer => {
     async ({ query }) => ({ status: 200 as const, body: { lines: [...ports.logs(query.source, query.tail)] } }),
     guard,
   );
+  mountRuntime(server, ports.session, guard);
   return server;
 };

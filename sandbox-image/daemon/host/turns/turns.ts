@@ -6,6 +6,7 @@ import { type Clock, sleep } from '#base/clock.ts';
 import { asBeeuniError } from '#base/errors.ts';
 import type { Logger } from '#base/log.ts';
 import type { Harness, TurnEnd } from '#daemon/harness/contract/adapter.ts';
+import type { SteeredPrompt } from '#daemon/harness/contract/capabilities.ts';
 import { type HarnessEvent, ROOT_THREAD } from '#daemon/harness/contract/events.ts';
 import type { TurnErrorCode, TurnOutcome, TypedEvent } from '#schema/events/envelope.ts';
 import type { Turn } from '#schema/wire/turns.ts';
@@ -61,6 +62,13 @@ export type Turns = Readonly<{
   fromHarness: (event: HarnessEvent) => void;
   /** Ends the running turn; false when none runs or another one does. */
   abort: (reason: AbortReason, turnId?: string) => boolean;
+  /** Does work while no turn runs and none can begin; undefined when one runs or is being taken. Rejects as `work` does. */
+  whileIdle: <T>(work: () => Promise<T>) => Promise<Readonly<{ value: T }> | undefined>;
+  /**
+   * Lets a prompt join the running turn by `steer`; gives back the turn's id, undefined when it could not. A prompt that
+   * has joined is told to the log, once.
+   */
+  join: (prompt: SteeredPrompt, steer: (prompt: SteeredPrompt) => Promise<boolean>) => Promise<string | undefined>;
   /** Takes no more prompts; resolves when no turn runs. After `deadlineMs` a running turn is aborted for `reason`. */
   drain: (deadlineMs: number, reason: AbortReason) => Promise<void>;
 }>;
@@ -97,6 +105,8 @@ export const createTurns = (ports: TurnsPorts): Turns => {
   const { clock, log, workspace } = ports;
   const closed = new AbortController();
   const ended: string[] = [];
+  /** Prompts that joined a turn, or are about to, by their id. */
+  const joined = new Map<string, Promise<string | undefined>>();
   let running: Running | undefined;
   let looking = false;
   let lookAgain = false;
@@ -224,9 +234,47 @@ export const createTurns = (ports: TurnsPorts): Turns => {
     return true;
   };
 
+  const joinNow = async (
+    prompt: SteeredPrompt,
+    steer: (prompt: SteeredPrompt) => Promise<boolean>,
+  ): Promise<string | undefined> => {
+    const current = running;
+    if (current === undefined || current.controller.signal.aborted) return undefined;
+    if (!(await steer(prompt))) return undefined;
+    const { promptId, messageId } = prompt;
+    ports.emit({ type: 'prompt.steered', data: { promptId, messageId } }, place(current.turn));
+    return current.turn.turnId;
+  };
+
   return {
     poke,
     abort,
+    whileIdle: async (work) => {
+      if (looking || running !== undefined) return undefined;
+      looking = true;
+      try {
+        return { value: await work() };
+      } finally {
+        looking = false;
+        for (const resolve of idleWaiters.splice(0)) resolve();
+        if (lookAgain) poke();
+      }
+    },
+    join: async (prompt, steer) => {
+      const known = joined.get(prompt.promptId);
+      if (known !== undefined) return known;
+      const joining = joinNow(prompt, steer);
+      joined.set(prompt.promptId, joining);
+      const forget = (): void => void joined.delete(prompt.promptId);
+      try {
+        const turnId = await joining;
+        if (turnId === undefined) forget();
+        return turnId;
+      } catch (error) {
+        forget();
+        throw error;
+      }
+    },
     activity: () => ({ turnId: running?.turn.turnId ?? null, sinceMs }),
     fromHarness: (event) => {
       if (running !== undefined) running.record = recordEvent(running.record, event);
