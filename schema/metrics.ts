@@ -213,10 +213,6 @@ export const GATEWAY_METRICS = {
     { provider: PROVIDER },
     [...FAST_SECONDS, 60, 120, 300, 600],
   ),
-  webCallsTotal: counter('web_requests_total', 'Calls of web tools that reached a back end, by outcome.', {
-    tool: ['web_search', 'image_search', 'scrape_webpage'],
-    result: ['ok', 'failed'],
-  }),
   llmTimeToFirstTokenSeconds: histogram(
     'llm_time_to_first_token_seconds',
     'Time between a model call and the first byte of its answer.',
