@@ -22,7 +22,8 @@ export const promptView = z.object({
 
 /**
  * `POST …/prompts`: stored before the answer. `messageId` is an idempotency key: a repeated one is the same prompt and
- * answers 200 with `deduplicated: true`. 409 for a failed or finished session.
+ * answers 200 with `deduplicated: true`, or 422 `idempotency_key_reused` when its content is another one. 409 for a
+ * failed or finished session.
  */
 export const createPromptRoute = defineRoute({
   operationId: 'createPrompt',

@@ -1,6 +1,7 @@
 // The inbox and the claim on a real Postgres: exactly once under races, healing, fence, close, removal.
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
+import { InvalidError } from '#base/errors.ts';
 import { turnIdOf } from '#controlplane/app/prompts.ts';
 import { freshDatabase } from '#test/support/postgres.ts';
 import { AT, anEvent, aPrompt, aSessionKey, aTurnEnd, storedSessions } from '#test/support/stored-sessions.ts';
@@ -30,6 +31,25 @@ test('A145 the same message id is the same prompt, also when twenty callers send
   assert.equal(sent.filter((stored) => stored?.created).length, 1);
   assert.equal(new Set(sent.map((stored) => stored?.prompt.id)).size, 1);
   assert.equal((await promptsOf('same')).length, 1);
+});
+
+test('a message id that comes back with other content is refused, and the first prompt stays', async () => {
+  const key = aSessionKey('reused');
+  await parts.inbox.admit(key, aPrompt('reused', 'm1'));
+  const others = [
+    { parts: [{ type: 'text' as const, text: 'something else' }] },
+    { agent: 'review' },
+    { model: 'a/b' },
+  ];
+  for (const other of others) {
+    await assert.rejects(
+      parts.inbox.admit(key, aPrompt('reused', 'm1', { id: 'prm_other', ...other })),
+      (error: unknown) =>
+        error instanceof InvalidError && error.code === 'idempotency_key_reused' && error.status === 422,
+    );
+  }
+  const again = await parts.inbox.admit(key, aPrompt('reused', 'm1', { id: 'prm_again' }));
+  assert.equal(again?.created, false);
 });
 
 test('20-control-plane §9 two takers at once get the same turn, and prompts run in their order', async () => {
