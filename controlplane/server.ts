@@ -3,13 +3,16 @@
 import type { Clock } from '#base/clock.ts';
 import { mount, mountNdjson, mountSse } from '#base/http/mount.ts';
 import { createHttpServer, type HttpServer, type RequestRecord } from '#base/http/server.ts';
+import { mountUpgrade } from '#base/http/upgrade.ts';
 import type { Logger } from '#base/log.ts';
 import type { Listener } from '#schema/define-route.ts';
+import * as fileRoutes from '#schema/rest/files.ts';
 import * as projectRoutes from '#schema/rest/projects.ts';
 import * as promptRoutes from '#schema/rest/prompts.ts';
 import * as recordRoutes from '#schema/rest/records.ts';
 import * as requestRoutes from '#schema/rest/requests.ts';
 import * as sessionRoutes from '#schema/rest/sessions.ts';
+import * as terminalRoutes from '#schema/rest/terminals.ts';
 import * as workspaceRoutes from '#schema/rest/workspace.ts';
 import * as settingsRoutes from '#schema/rest/workspace-settings.ts';
 import { claimRoute } from '#schema/wire/claim.ts';
@@ -30,6 +33,7 @@ import type { SessionHandlers } from './http/sessions.ts';
 import type { SettingsHandlers } from './http/settings.ts';
 import { mountApiDocument, mountSystem, type SystemPorts } from './http/system.ts';
 import type { WebHandlers } from './http/web.ts';
+import type { WorkspaceHandlers } from './http/workspace.ts';
 
 /** Handlers of the sandbox listener, by operationId; gateway and git are mounted by themselves. */
 export type SandboxHandlers = WebHandlers &
@@ -54,6 +58,7 @@ export type InternalHandlers = Readonly<{
 
 /** Handlers of the public listener, by operationId. */
 export type PublicHandlers = ProjectHandlers &
+  WorkspaceHandlers &
   SessionHandlers &
   PromptHandlers &
   HumanRequestHandlers &
@@ -118,6 +123,13 @@ const mountPublic = (server: HttpServer, handlers: PublicHandlers, guard: Guard)
   mount(server, recordRoutes.listAuditRoute, handlers.listAudit, guard);
   mount(server, recordRoutes.listUsageRoute, handlers.listUsage, guard);
   mount(server, recordRoutes.projectUsageRoute, handlers.getProjectUsage, guard);
+  mount(server, fileRoutes.getFilesRoute, handlers.getSessionFiles, guard);
+  mount(server, fileRoutes.putFilesRoute, handlers.putSessionFiles, guard);
+  mount(server, fileRoutes.getDiffRoute, handlers.getSessionDiff, guard);
+  mount(server, fileRoutes.getLogsRoute, handlers.getSessionLogs, guard);
+  mount(server, terminalRoutes.getTerminalsRoute, handlers.getSessionTerminals, guard);
+  mount(server, terminalRoutes.deleteTerminalRoute, handlers.deleteSessionTerminal, guard);
+  mountUpgrade(server, terminalRoutes.openTerminalRoute, handlers.openSessionTerminal, guard);
   mount(server, workspaceRoutes.listProvidersRoute, handlers.listProviders, guard);
   mount(server, workspaceRoutes.createProviderRoute, handlers.createProvider, guard);
   mount(server, workspaceRoutes.getProviderRoute, handlers.getProvider, guard);

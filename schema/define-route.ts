@@ -34,7 +34,7 @@ type Schemas = Readonly<{
   responses: Readonly<Record<number, z.ZodType>>;
 }>;
 
-/** One route: plain data. `stream` marks an endless answer, whose frames have the shape of response 200. */
+/** One route: plain data. `stream` marks an endless answer, whose frames (texts of a WebSocket) have the shape of response 200. */
 export type Route<S extends Schemas = Schemas> = Readonly<
   {
     operationId: string;
@@ -45,7 +45,7 @@ export type Route<S extends Schemas = Schemas> = Readonly<
     summary: string;
     auth: RouteAuth;
     bodyLimitBytes?: number;
-    stream?: 'sse' | 'ndjson';
+    stream?: 'sse' | 'ndjson' | 'websocket';
     /** Field of the answer's body whose value, in quotes, is its ETag. */
     etag?: string;
   } & S

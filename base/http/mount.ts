@@ -138,7 +138,11 @@ const signalOf = (reply: FastifyReply): AbortSignal => {
 
 type Run<C> = (request: FastifyRequest, reply: FastifyReply, admitted: Admitted<C>) => Promise<unknown>;
 
-const register = <C>(server: HttpServer, route: Route, guard: Guard<C>, run: Run<C>): void => {
+/**
+ * Registers a route: whoever calls is known, allowed, and its path parsed, before `run` is called. For the kinds of routes of this
+ * folder. Throws TypeError when the route belongs to another listener.
+ */
+export const serveRoute = <C>(server: HttpServer, route: Route, guard: Guard<C>, run: Run<C>): void => {
   if (route.listener !== server.listener) {
     throw new TypeError(`route ${route.operationId} belongs to listener ${route.listener}, not ${server.listener}`);
   }
@@ -158,7 +162,7 @@ const register = <C>(server: HttpServer, route: Route, guard: Guard<C>, run: Run
         signal: signalOf(reply),
       };
       checkHead(request, route.body !== undefined);
-      if (isMutating(route.method)) checkOrigin(request);
+      if (isMutating(route.method) || route.stream === 'websocket') checkOrigin(request);
       const caller = await guard.authenticate(call);
       if (route.auth.kind !== 'anyone') server.budget.admit(request.raw.socket);
       const params = route.params === undefined ? undefined : parseInput('path', route.params, call.params);
@@ -179,7 +183,8 @@ const bodyOf = (route: Route, request: FastifyRequest): unknown => {
   return parseInput('body', route.body, bytes instanceof Uint8Array && bytes.length > 0 ? parseJsonBody(bytes) : {});
 };
 
-const requestOf = <R extends Route, C>(
+/** What a handler is given, with query and body parsed. Errors: InvalidError. */
+export const requestOf = <R extends Route, C>(
   route: R,
   request: FastifyRequest,
   admitted: Admitted<C>,
@@ -221,7 +226,7 @@ export const mount = <R extends Route, C>(
   guard: Guard<C>,
 ): void => {
   if (route.stream !== undefined) throw new TypeError(`route ${route.operationId} is a stream`);
-  register(server, route, guard, async (request, reply, admitted) => {
+  serveRoute(server, route, guard, async (request, reply, admitted) => {
     const parsed = requestOf(route, request, admitted);
     const run = (): Promise<AnyAnswer> => handler(parsed);
     const { around } = guard;
@@ -288,7 +293,7 @@ export const mountSse = <R extends Route, C>(
   settings: StreamSettings = {},
 ): void => {
   if (route.stream !== 'sse') throw new TypeError(`route ${route.operationId} is no SSE stream`);
-  register(server, route, guard, async (request, reply, admitted) => {
+  serveRoute(server, route, guard, async (request, reply, admitted) => {
     const parsed = requestOf(route, request, admitted);
     const stream = streamOf(server, reply, SSE_HEADERS, sseHeartbeat, settings);
     const { writer } = stream;
@@ -307,7 +312,7 @@ export const mountNdjson = <R extends Route, C>(
   settings: StreamSettings = {},
 ): void => {
   if (route.stream !== 'ndjson') throw new TypeError(`route ${route.operationId} is no NDJSON stream`);
-  register(server, route, guard, async (request, reply, admitted) => {
+  serveRoute(server, route, guard, async (request, reply, admitted) => {
     const parsed = requestOf(route, request, admitted);
     const stream = streamOf(server, reply, NDJSON_HEADERS, ndjsonHeartbeat, settings);
     const { writer } = stream;

@@ -19,6 +19,7 @@ import { makeRecordHandlers } from '../http/records.ts';
 import { makeGetEvent, makeStreamEvents } from '../http/session-events.ts';
 import { makeSessionHandlers } from '../http/sessions.ts';
 import { limitStreams } from '../http/stream-limit.ts';
+import { makeWorkspaceHandlers } from '../http/workspace.ts';
 import { makeIdentities } from '../kubernetes/identity.ts';
 import { buildServers, type ControlPlaneServers } from '../server.ts';
 import { makeRecordReads } from '../store/records.ts';
@@ -62,6 +63,10 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
       identify: identities.identify,
       findSessionByCredential: sessions.credentials.find,
       operator: config.operator,
+  const recordWrite = makeRecordWrite({
+    records: makeWriteRecords(database),
+    onLost: (error) => log.error('the end of a change could not be recorded', { err: error }),
+  });
     }),
     authorize: makeAuthorize({ mayAccess: identities.mayAccess }),
     takeCall: makeRateLimit({
@@ -70,10 +75,7 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
       burst: settings.BEEUNI_RATE_LIMIT_BURST,
     }),
     readState: makeReadState({ readSpec: resources.readSpec, findProvider: projects.findProvider }),
-    recordWrite: makeRecordWrite({
-      records: makeWriteRecords(database),
-      onLost: (error) => log.error('the end of a change could not be recorded', { err: error }),
-    }),
+    recordWrite,
     observe: {
       authenticated: (result) => instruments.authTotal.inc({ result }),
       denied: (reason) => instruments.authzDeniedTotal.inc({ reason }),
@@ -135,6 +137,13 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
         fetchSession,
         requests: sessions.humanRequests,
         mayAccess: identities.mayAccess,
+      }),
+      ...makeWorkspaceHandlers({
+        fetchSession,
+        callDaemon: sessions.callDaemon,
+        openTerminal: sessions.openTerminal,
+        recordWrite,
+        maxTerminals: settings.BEEUNI_MAX_STREAMS,
       }),
       ...projects.handlers,
       ...makeRecordHandlers({ fetchProject, records: makeRecordsApp({ reads: makeRecordReads(database), clock }) }),

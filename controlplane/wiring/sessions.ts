@@ -26,11 +26,14 @@ import {
   newSessionCredential,
 } from '../daemons/credentials.ts';
 import { type Deliver, makeDeliver } from '../daemons/deliver.ts';
+import { joinSockets, openTerminal } from '../daemons/join-terminal.ts';
+import { type CallDaemon, makeReach } from '../daemons/reach.ts';
 import { makeAppendEvents } from '../events/append.ts';
 import { type FanOut, makeFanOut, parseGrown } from '../events/fan-out.ts';
 import { type InternalSessionHandlers, makeInternalSessionHandlers } from '../http/internal-sessions.ts';
 import { makeSandboxHandlers, type SandboxSessionHandlers } from '../http/sandbox.ts';
 import type { HealthReport } from '../http/sessions.ts';
+import type { WorkspacePorts } from '../http/workspace.ts';
 import { makeStoreBatch } from '../store/append-batch.ts';
 import { makeStoreClaim } from '../store/claim-session.ts';
 import { isDataError } from '../store/errors.ts';
@@ -70,6 +73,8 @@ export type SessionsSide = Readonly<{
   credentials: Credentials;
   deliver: Deliver;
   readHealth: (sessionUid: string) => Promise<HealthReport | undefined>;
+  callDaemon: CallDaemon;
+  openTerminal: WorkspacePorts['openTerminal'];
   isListening: () => boolean;
   background: readonly Background[];
 }>;
@@ -96,6 +101,12 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
       log.info('a daemon did not answer', { sessionUid, call, chain: errorChain(error) }),
   });
 
+  const daemons = makeReach({
+    findSessionByUid: resources.sessions.findByUid,
+    findDaemon: (uid) => firstRow(query, findDaemon(uid)),
+    unseal,
+    daemonPort: DAEMON_PORT,
+  });
   const inbox = makePromptInbox(database);
   const ends = makeSessionEnds(database, decideTurnEnd);
   const prompts = makePrompts({
@@ -231,6 +242,11 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
     deliver,
     readHealth: health.read,
     isListening: listener.isConnected,
+    callDaemon: daemons.call,
+    openTerminal: async (uid, terminal, handshake, signal) => {
+      const opened = await openTerminal(await daemons.reach(uid), terminal, handshake, signal);
+      return (_request, socket, head) => joinSockets(socket, head, opened);
+    },
     background: [
       { name: 'notifications', start: listener.start, stop: listener.stop },
       { name: 'health rounds', start: health.start, stop: health.stop },

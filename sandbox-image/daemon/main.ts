@@ -16,12 +16,14 @@ import { makeClaim, makeSessionCalls } from './host/control-plane.ts';
 import { createDaemonState } from './host/daemon-state.ts';
 import { healthDocumentOf } from './host/health/health-document.ts';
 import { createDaemonServer } from './host/http/daemon-server.ts';
+import type { Workspace } from './host/http/workspace-routes.ts';
 import { createLogRing } from './host/logs.ts';
 import { type EndCause, EXIT_CODE, TERMINATION_FILE, writeTermination } from './host/process/termination.ts';
 import { startWatchdog } from './host/process/watchdog.ts';
 import { createRedactor } from './host/redact.ts';
 import { startRelay } from './host/relay/relay.ts';
 import { type SessionHost, serveSession } from './host/session-host.ts';
+import { makeWorkspace } from './host/workspace.ts';
 
 const readConfigOrEnd = (): DaemonConfig => {
   try {
@@ -58,6 +60,8 @@ const ended = Promise.withResolvers<Readonly<{ cause: EndCause; message: string 
 const end = (cause: EndCause, message: string): void => ended.resolve({ cause, message });
 let claimed: ClaimAnswer | undefined;
 let session: SessionHost | undefined;
+let isStuck = false;
+let workspace: Workspace | undefined;
 
 // Listen before anything else: the startup probe asks at once.
 const server = createDaemonServer({
@@ -69,6 +73,7 @@ const server = createDaemonServer({
   replaceEnvironment: (revision, environment) => session?.replaceEnvironment(revision, environment) ?? 0,
   logs: ring.tail,
   session: () => session,
+  workspace: () => (state.read().checkout === null ? undefined : workspace),
   log,
 });
 const listening = await listen(server, { port: config.port });
@@ -142,6 +147,13 @@ const boot = async (): Promise<void> => {
   const { session: owner, generation } = claimed;
   const sessionLog = log.child({ session: owner.name, namespace: owner.namespace, generation });
   sessionLog.info('claimed', { harness: claimed.harness, branch: claimed.branch });
+  workspace = makeWorkspace({
+    config,
+    baseCommit: claimed.baseCommit,
+    commandEnvironment: () => session?.commandEnvironment() ?? {},
+    randomName,
+    clock,
+  });
   session = serveSession({
     config,
     claim: claimed,
@@ -181,3 +193,4 @@ relay.stop();
 await listening.stop(500);
 await stopWatchdog();
 process.exit(EXIT_CODE[cause]);
+workspace?.terminals.endAll();

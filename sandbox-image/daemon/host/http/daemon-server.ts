@@ -9,6 +9,7 @@ import { abortTurnRoute, drainRoute, logsRoute, nudgeRoute, pushEnvRoute } from 
 import type { LogSource } from '../logs.ts';
 import { sameSecret } from '../relay/relay.ts';
 import { type DaemonCaller, mountRuntime, type RuntimeSession } from './runtime-routes.ts';
+import { mountWorkspace, type Workspace } from './workspace-routes.ts';
 
 /** What the routes do. */
 export type DaemonPorts = Readonly<{
@@ -25,6 +26,8 @@ export type DaemonPorts = Readonly<{
   logs: (source: LogSource | 'all', tail: number) => readonly string[];
   /** The verbs and answers of the claimed session; undefined before the claim. */
   session: () => RuntimeSession | undefined;
+  /** The workspace of the claimed session; undefined before it is checked out. */
+  workspace: () => Workspace | undefined;
   log: Logger;
 }>;
 
@@ -85,5 +88,6 @@ export const createDaemonServer = (ports: DaemonPorts): HttpServer => {
     guard,
   );
   mountRuntime(server, ports.session, guard);
+  mountWorkspace(server, ports.workspace, guard);
   return server;
 };

@@ -1,0 +1,76 @@
+// What the workspace holds beyond the base commit. Git reads a repository that the agent owns: no driver, filter, monitor or
+// submodule of it runs for the daemon. Must not know who asks. Source: 20-control-plane §3, FF8.
+import { UnavailableError } from '#base/errors.ts';
+import type { WorkspaceDiff } from '#schema/wire/files.ts';
+import { gitMessage } from './checkout.ts';
+import type { RunGit } from './run-git.ts';
+
+const MAX_FILES = 2_000;
+const MAX_PATCH = 1_048_576;
+
+/** The repository is named, so that no setting in it can point to another. */
+const HERE = ['--git-dir=.git', '--work-tree=.', '--literal-pathspecs'] as const;
+const DIFF = [
+  'diff',
+  '--no-color',
+  '--no-ext-diff',
+  '--no-textconv',
+  '--no-renames',
+  '--ignore-submodules=all',
+] as const;
+
+/** Options that turn the content filters of the repository off: each is a program that the agent chose. */
+const withoutFilters = async (run: RunGit): Promise<readonly string[]> => {
+  const words = ['config', '--local', '--includes', '--null', '--name-only', '--get-regexp', '^filter\\.'];
+  const found = await run([...HERE, ...words]);
+  const names = new Set(
+    found.stdout
+      .split('\0')
+      .filter((key) => key.startsWith('filter.'))
+      .map((key) => key.slice('filter.'.length, key.lastIndexOf('.'))),
+  );
+  return [...names]
+    .slice(0, 64)
+    .flatMap((name) =>
+      ['clean', 'smudge', 'process']
+        .flatMap((part) => ['-c', `filter.${name}.${part}=`])
+        .concat('-c', `filter.${name}.required=false`),
+    );
+};
+
+const count = (text: string | undefined): number | null =>
+  text !== undefined && /^\d+$/.test(text) ? Number(text) : null;
+
+/** Reads `--numstat -z`: additions, deletions, path. Pure. */
+export const parseNumstat = (text: string): WorkspaceDiff['files'] =>
+  text
+    .split('\0')
+    .filter((line) => line.includes('\t'))
+    .map((line) => {
+      const [additions, deletions, ...path] = line.split('\t');
+      return { path: path.join('\t'), additions: count(additions), deletions: count(deletions) };
+    });
+
+/** The diff against a commit. Rejects with UnavailableError when git cannot tell. */
+export const diffWorkspace = async (run: RunGit, baseCommit: string): Promise<WorkspaceDiff> => {
+  const filters = await withoutFilters(run);
+  const git = async (...words: readonly string[]): Promise<string> => {
+    const result = await run([...HERE, ...filters, ...words]);
+    if (result.code === 0) return result.stdout;
+    throw new UnavailableError('repository_unreachable', `git ${words[0]} failed: ${gitMessage(result.stderr)}`);
+  };
+  const head = (await git('rev-parse', '--quiet', '--verify', 'HEAD').catch(() => '')).trim();
+  const files = parseNumstat(await git(...DIFF, '--numstat', '-z', baseCommit, '--'));
+  const untracked = (await git('ls-files', '--others', '--exclude-standard', '-z'))
+    .split('\0')
+    .filter((path) => path !== '');
+  const patch = await git(...DIFF, '--unified=3', baseCommit, '--');
+  return {
+    baseCommit,
+    headCommit: head === '' ? null : head,
+    files: files.slice(0, MAX_FILES),
+    untracked: untracked.slice(0, MAX_FILES),
+    patch: patch.slice(0, MAX_PATCH),
+    truncated: files.length > MAX_FILES || untracked.length > MAX_FILES || patch.length >= MAX_PATCH,
+  };
+};
