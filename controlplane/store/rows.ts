@@ -32,7 +32,7 @@ export const ROWS = {
     claimed_at: time.nullable(),
     idle_since: time,
     closed_at: time.nullable(),
-    capabilities: z.array(text).nullable(),
+    capabilities: json.nullable(),
   }),
   credentials: z.object({
     prefix: text,

@@ -146,6 +146,29 @@ create table health_reports (
   constraint health_reports_pkey PRIMARY KEY (session_uid)
 );
 
+create table human_requests (
+  session_uid text not null,
+  id text not null,
+  kind text not null,
+  generation integer not null,
+  thread_id text not null,
+  turn_id text,
+  data json not null,
+  asked_at timestamp with time zone not null,
+  deadline_at timestamp with time zone,
+  answer json,
+  answered_by text,
+  answered_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  outcome text,
+  constraint human_requests_check CHECK (((ended_at IS NULL) = (outcome IS NULL))),
+  constraint human_requests_check1 CHECK (((answer IS NULL) = (answered_at IS NULL))),
+  constraint human_requests_kind_check CHECK ((kind = ANY (ARRAY['permission'::text, 'question'::text]))),
+  constraint human_requests_outcome_check CHECK ((outcome = ANY (ARRAY['once'::text, 'always'::text, 'reject'::text, 'answered'::text]))),
+  constraint human_requests_session_uid_fkey FOREIGN KEY (session_uid) REFERENCES sessions(uid) ON DELETE CASCADE,
+  constraint human_requests_pkey PRIMARY KEY (session_uid, id)
+);
+
 create table idempotency_keys (
   subject text not null,
   key text not null,
@@ -253,6 +276,7 @@ create table sessions (
   claimed_at timestamp with time zone,
   idle_since timestamp with time zone not null default now(),
   closed_at timestamp with time zone,
+  capabilities json,
   constraint sessions_check CHECK ((head_seq >= (first_seq - 1))),
   constraint sessions_generation_check CHECK ((generation >= 0)),
   constraint sessions_pkey PRIMARY KEY (uid)
@@ -276,6 +300,8 @@ create table turns (
   commit_sha text,
   final boolean not null default false,
   settings jsonb,
+  start_seq bigint,
+  end_seq bigint,
   constraint turns_check CHECK (((ended_at IS NULL) = (outcome IS NULL))),
   constraint turns_outcome_check CHECK ((outcome = ANY (ARRAY['Succeeded'::text, 'Failed'::text, 'Aborted'::text, 'Interrupted'::text]))),
   constraint turns_prompt_id_fkey FOREIGN KEY (prompt_id) REFERENCES prompts(id) ON DELETE CASCADE,
@@ -331,6 +357,8 @@ CREATE UNIQUE INDEX events_one_terminal ON public.events USING btree (session_ui
 CREATE UNIQUE INDEX events_resend ON public.events USING btree (session_uid, generation, n) WHERE (n IS NOT NULL);
 CREATE UNIQUE INDEX facts_version ON public.facts USING btree (version);
 CREATE INDEX health_reports_oldest ON public.health_reports USING btree (reported_at) WHERE (state = 'Answering'::text);
+CREATE INDEX human_requests_by_age ON public.human_requests USING btree (asked_at, session_uid, id) WHERE (ended_at IS NULL);
+CREATE INDEX human_requests_open ON public.human_requests USING btree (session_uid) WHERE (ended_at IS NULL);
 CREATE INDEX idempotency_keys_by_age ON public.idempotency_keys USING btree (created_at);
 CREATE INDEX projects_due ON public.projects USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX projects_registry_generation ON public.projects USING btree (registry_generation);

@@ -28,4 +28,4 @@ create index human_requests_by_age on human_requests (asked_at, session_uid, id)
 alter table turns add column start_seq bigint, add column end_seq bigint;
 
 -- What the newest harness offered; it outlives the report of its daemon.
-alter table sessions add column capabilities text[];
+alter table sessions add column capabilities json;
