@@ -5,7 +5,7 @@
 # The secrets are optional: an npm configuration and a bundle of certificate authorities for networks that need them.
 ARG BASE=debian:bookworm-slim
 ARG BUILDER=node:24-bookworm-slim
-# The last stage holds nothing but sources, on what all other stages have made.
+# The stage `sources` holds nothing else, on what the stages before it have made: without Docker it is built on nothing.
 ARG DEPENDENCIES=dependencies
 
 FROM ${BUILDER} AS packages
@@ -27,16 +27,31 @@ RUN apt-get update \
  && groupadd --gid 1000 beeuni && useradd --uid 1000 --gid 1000 --home-dir /home/beeuni --create-home --shell /usr/sbin/nologin beeuni
 COPY --from=packages /usr/local/bin/node /usr/local/bin/node
 COPY --from=packages /build/node_modules /opt/beeuni/node_modules
+# Node keeps compiled code in a folder that is named for the user, so it is filled as the user who will read it. Portable:
+# what counts is where a file is beside the folder.
+ENV NODE_COMPILE_CACHE=/opt/beeuni/cache NODE_COMPILE_CACHE_PORTABLE=1
+RUN install -d -o 1000 -g 1000 /opt/beeuni/cache
+USER 1000:1000
+RUN cd /opt/beeuni && HOME=/tmp node --input-type=module \
+    -e 'for (const name of ["@kubernetes/client-node", "fastify", "pg", "pino", "prom-client", "undici", "zod"]) await import(name)'
 
-FROM ${DEPENDENCIES}
+FROM ${DEPENDENCIES} AS sources
+COPY package.json /opt/beeuni/
+COPY schema /opt/beeuni/schema
+COPY base /opt/beeuni/base
+COPY kube /opt/beeuni/kube
+COPY operator /opt/beeuni/operator
+COPY controlplane /opt/beeuni/controlplane
+COPY examples /opt/beeuni/examples
+
+# Without their environment the programs stop once everything is loaded. Where there is no Docker, tools/images runs this outside.
+FROM sources AS compiled
+USER 1000:1000
+RUN cd /opt/beeuni && { node operator/main.ts; [ $? -eq 2 ]; } && { node controlplane/main.ts; [ $? -eq 78 ]; }
+
+FROM sources
+COPY --from=compiled /opt/beeuni/cache /opt/beeuni/cache
 WORKDIR /opt/beeuni
-COPY package.json ./
-COPY schema ./schema
-COPY base ./base
-COPY kube ./kube
-COPY operator ./operator
-COPY controlplane ./controlplane
-COPY examples ./examples
 ENV NODE_ENV=production HOME=/home/beeuni
 USER 1000:1000
 ENTRYPOINT ["tini", "--"]

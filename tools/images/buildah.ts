@@ -1,16 +1,18 @@
 // Builds an image without a Docker engine: buildah on a Debian base made on this machine, in a store of its own in the cache.
-// buildah hashes every copied folder at each run, so the last stage of a Dockerfile, which holds the sources, is built by
-// itself on nothing and joined to the result of all other stages: a change of sources takes two seconds.
+// buildah hashes every copied folder at each run, so the stage with the sources is built by itself on nothing and joined to
+// the result of the stages before it: a change of sources takes a few seconds.
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { cacheDir } from '#test/cluster/cache-dir.ts';
 import { run } from '#test/cluster/process.ts';
+import { compiledLayer } from './compiled-layer.ts';
 import type { BuildOrder, Engine } from './engine.ts';
-import { inputHash } from './inputs.ts';
-import { joinParts, readParts, unpackArchive, writeLayout } from './layout.ts';
+import { inputFiles, inputHash } from './inputs.ts';
+import { addLayer, joinParts, readParts, unpackArchive, writeLayout } from './layout.ts';
 import { removeOldOutputs } from './outputs.ts';
 import { runWithProgress } from './progress.ts';
+import { splitStages } from './stages.ts';
 
 type Log = (line: string) => void;
 
@@ -21,35 +23,38 @@ const builder = `localhost/beeuni-builder:node-${process.versions.node}-npm-${np
 /** Files of Debian packages that no program reads. */
 const leftOut = ['/usr/share/doc/*', '/usr/share/man/*', '/usr/share/locale/*', '/usr/share/info/*'];
 
-/** Two Dockerfiles in one: all stages but the last, and the last with the arguments that come before the first stage. Pure. */
-export function splitLastStage(dockerfile: string): { readonly dependencies: string; readonly sources: string } {
-  const last = dockerfile.lastIndexOf('\nFROM ') + 1;
-  const first = dockerfile.search(/^FROM /m);
-  if (last <= first) throw new Error('the Dockerfile has only one stage');
-  return { dependencies: dockerfile.slice(0, last), sources: dockerfile.slice(0, first) + dockerfile.slice(last) };
-}
-
 /** The engine of machines without Docker. */
 export const buildahEngine: Engine = {
   name: 'buildah',
   salt: createHash('sha256').update(`${base} ${builder}`).digest('hex'),
   ending: '.oci',
   async build(order, log) {
-    const { dependencies, sources } = splitLastStage(order.dockerfile);
+    const { dependencies, sources, compile } = splitStages(order.dockerfile);
+    await removeLeftovers();
     const lower = await ensureDependencies(order, dependencies, log);
     const work = mkdtempSync(join(cacheDir('images'), 'work-'));
     try {
       const archive = join(work, 'sources.tar');
       await buildArchive(order, sources, ['--layers=false', '--build-arg', 'DEPENDENCIES=scratch'], archive, log);
       const upper = await unpackArchive(archive, work);
-      writeLayout(`${order.output}.oci`, order.image, joinParts(readParts(lower), upper), [lower, work]);
+      const layer = await compiledLayer(order.context, inputFiles(order.context, sources), compile, work);
+      const parts = addLayer(joinParts(readParts(lower), upper), layer, 'compiled code');
+      writeLayout(`${order.output}.oci`, order.image, parts, [lower, work]);
     } finally {
       rmSync(work, { recursive: true, force: true });
     }
   },
 };
 
-/** Layout folder of the image of all stages but the last, built first when their inputs have changed. */
+/** Whoever builds holds the lock, so a container or a work folder that is there was left by a build that was cut off. */
+async function removeLeftovers(): Promise<void> {
+  await buildah(['rm', '--all']);
+  const dir = cacheDir('images');
+  const folders = readdirSync(dir).filter((name) => name.startsWith('work-'));
+  for (const folder of folders) rmSync(join(dir, folder), { recursive: true, force: true });
+}
+
+/** Layout folder of the image of the stages before the sources, built first when their inputs have changed. */
 async function ensureDependencies(order: BuildOrder, dockerfile: string, log: Log): Promise<string> {
   const repository = /([^/:]+):[^:]+$/.exec(order.image)?.[1] ?? 'image';
   const hash = inputHash(order.context, dockerfile, buildahEngine.salt).slice(0, 12);

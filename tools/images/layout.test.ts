@@ -6,8 +6,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { blobPath, layoutArchive, readLayout } from '#test/cluster/oci-layout.ts';
 import { tarEntries } from '#test/cluster/tar.ts';
-import { splitLastStage } from './buildah.ts';
-import { type ImageParts, joinParts, readParts, writeLayout } from './layout.ts';
+import { addLayer, type ImageParts, joinParts, readParts, writeLayout } from './layout.ts';
 
 const digestOf = (letter: string): string => `sha256:${letter.repeat(64)}`;
 
@@ -71,24 +70,14 @@ describe('image layout', () => {
     }
   });
 
-  test('a Dockerfile parts before its last stage, and both parts keep the first arguments', () => {
-    const split = splitLastStage('ARG BASE=x\n\nFROM ${BASE} AS a\nRUN 1\n\nFROM a\nCOPY s ./\n');
-    assert.equal(split.dependencies, 'ARG BASE=x\n\nFROM ${BASE} AS a\nRUN 1\n\n');
-    assert.equal(split.sources, 'ARG BASE=x\n\nFROM a\nCOPY s ./\n');
-    assert.throws(() => splitLastStage('FROM a\n'), /only one stage/);
-  });
-
-  test('the last stage of both real Dockerfiles only copies and configures', () => {
-    for (const file of ['Dockerfile', 'sandbox-image/Dockerfile']) {
-      const { sources } = splitLastStage(readFileSync(join(import.meta.dirname, '../..', file), 'utf8'));
-      const instructions = sources.slice(sources.indexOf('FROM ')).match(/^[A-Z]+(?= )/gm) ?? [];
-      const harmless = ['FROM', 'COPY', 'ENV', 'USER', 'WORKDIR', 'ENTRYPOINT', 'CMD'];
-      assert.deepEqual(
-        instructions.filter((instruction) => !harmless.includes(instruction)),
-        [],
-        file,
-      );
-      assert.match(sources, /^FROM \$\{DEPENDENCIES\}$/m);
-    }
+  test('one layer more is the last, in the list and in the configuration', () => {
+    const more = addLayer(
+      lower,
+      { mediaType: 'application/vnd.oci.image.layer.v1.tar', digest: digestOf('c'), size: 3 },
+      'why',
+    );
+    assert.deepEqual(more.config.rootfs.diff_ids, [digestOf('a'), digestOf('c')]);
+    assert.deepEqual(more.config.history?.at(-1), { created_by: 'why' });
+    assert.equal(more.layers.at(-1)?.digest, digestOf('c'));
   });
 });

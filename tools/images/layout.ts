@@ -73,6 +73,19 @@ export function joinParts(lower: ImageParts, upper: ImageParts): ImageParts {
   };
 }
 
+/** An image with one layer more on top. Pure. */
+export function addLayer(parts: ImageParts, layer: Descriptor, reason: string): ImageParts {
+  const { config, layers } = parts;
+  return {
+    config: {
+      ...config,
+      rootfs: { type: 'layers', diff_ids: [...config.rootfs.diff_ids, layer.digest] },
+      history: [...(config.history ?? []), { created_by: reason }],
+    },
+    layers: [...layers, layer],
+  };
+}
+
 /** Writes a layout folder at once: it is complete, or missing. Layers are linked from the folders in `from`. */
 export function writeLayout(dir: string, image: string, parts: ImageParts, from: readonly string[]): void {
   const unfinished = `${dir}.new`;
