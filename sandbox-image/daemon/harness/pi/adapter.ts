@@ -65,7 +65,7 @@ export const startHarness = async (
   rmSync(agentDirectory, { recursive: true, force: true });
   for (const folder of [paths.data, agentDirectory]) mkdirSync(folder, { recursive: true });
 
-  const rules = host.rules;
+  let rules = host.rules;
   let rulesText = await readRules(rules);
   let model = session.model?.name ?? null;
   const children = new Map<string, ChildSummary>();
@@ -102,6 +102,7 @@ export const startHarness = async (
         for (const event of message.events) host.emit(event);
         return;
       case 'turn-ended':
+        supervisor.proven();
         if (active?.turnId === message.turnId) active.resolve(message.end);
         return;
       case 'child':
@@ -212,6 +213,13 @@ export const startHarness = async (
     health,
     submit: ({ parts, ...turn }, signal) =>
       run(turn, { kind: 'prompt', text: parts.map(({ text }) => text).join('\n\n') }, signal),
+    rulesChanged: async (next) => {
+      const text = await readRules(next);
+      rules = next;
+      rulesText = text;
+      supervisor.live()?.thread.send({ kind: 'rules', rules: text });
+      host.healthChanged();
+    },
     stop: () => supervisor.stop(),
     optional: {
       children: async () => [...children.values()].map(({ id, title }) => ({ threadId: id, title })),

@@ -38,12 +38,12 @@ export type SupervisorPorts = Readonly<{
 export type Supervisor = Readonly<{
   state: () => SupervisorState;
   live: () => LiveThread | undefined;
+  /** The thread did what it is for: its end begins a new count of failures. */
+  proven: () => void;
   stop: () => Promise<void>;
 }>;
 
 const RESTART_BACKOFF: BackoffBounds = { baseMs: 250, maxMs: 30_000 };
-/** A thread that lived for so long starts a new count of failures. Units: milliseconds. */
-const STABLE_MS = 60_000;
 const BROKEN_AFTER = 5;
 
 /** Starts supervising. */
@@ -53,6 +53,7 @@ export const supervise = (ports: SupervisorPorts): Supervisor => {
   let current: SupervisorState = { state: 'starting', error: null, restarts: 0 };
   let live: LiveThread | undefined;
   let running: PiThread | undefined;
+  let isProven = false;
 
   const become = (state: SupervisorState['state'], error: string | null): void => {
     current = { ...current, state, error };
@@ -62,7 +63,7 @@ export const supervise = (ports: SupervisorPorts): Supervisor => {
   const loop = async (): Promise<void> => {
     let failures = 0;
     while (!stopping.signal.aborted) {
-      const begin = clock.monotonicMs();
+      isProven = false;
       const lost = new AbortController();
       const thread = ports.start((facts) => {
         live = { thread, facts, lost: lost.signal };
@@ -82,7 +83,7 @@ export const supervise = (ports: SupervisorPorts): Supervisor => {
         return;
       }
       if (stopping.signal.aborted) break;
-      failures = clock.monotonicMs() - begin > STABLE_MS ? 1 : failures + 1;
+      failures = isProven ? 1 : failures + 1;
       log.warn('the harness ended', { reason, failures });
       current = { ...current, restarts: current.restarts + 1 };
       become(failures >= BROKEN_AFTER ? 'error' : 'down', reason);
@@ -96,6 +97,9 @@ export const supervise = (ports: SupervisorPorts): Supervisor => {
   return {
     state: () => current,
     live: () => live,
+    proven: () => {
+      isProven = true;
+    },
     stop: async () => {
       stopping.abort();
       running?.end('it was stopped');

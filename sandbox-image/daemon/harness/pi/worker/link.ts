@@ -47,6 +47,8 @@ export const createLink = (port: MessagePort): Link => {
       if (events.length === 0) return;
       if (batch.length === 0) setImmediate(flush);
       batch.push(...events);
+      // What runs next may be the last thing that this thread does, so only pieces of text wait for more of them.
+      if (events.some(({ type }) => type !== 'message.part.delta')) flush();
     },
     log: (level, message) => send({ kind: 'log', level, message: message.slice(0, 2_000) }),
     call: (name, request, signal, onOutput) => {

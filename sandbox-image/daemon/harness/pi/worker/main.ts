@@ -71,6 +71,7 @@ const makeRuntime = async (pi: PiModule): Promise<PiModelRuntime> => {
 };
 
 let rules: RulesText | null = start.rules;
+let nextRules = rules;
 const pi = (await import(start.piModule)) as PiModule;
 const runtime = await makeRuntime(pi);
 const nowMs = (): number => Date.now();
@@ -141,6 +142,8 @@ const turns = new Map<string, AbortController>();
 
 const onTurn = async (turn: VerbTurn, task: TurnTask): Promise<void> => {
   const controller = new AbortController();
+  // A turn keeps the rules that it began with. Source: A60.
+  rules = nextRules;
   turns.set(turn.turnId, controller);
   let end: TurnEnd;
   try {
@@ -157,7 +160,7 @@ port.on('message', (message: ToWorker) => {
   if (link.receive(message)) return;
   if (message.kind === 'turn') void onTurn(message.turn, message.task);
   else if (message.kind === 'abort') turns.get(message.turnId)?.abort();
-  else if (message.kind === 'rules') rules = message.rules;
+  else if (message.kind === 'rules') nextRules = message.rules;
 });
 
 const extensions = root.loader.getExtensions();
