@@ -162,6 +162,13 @@ export const ROOMS: readonly Room[] = [
     node: true,
   },
   {
+    name: 'daemon harness pi',
+    files: ['sandbox-image/daemon/harness/pi/**'],
+    ours: ['sandbox-image/daemon/harness/pi/**', ...contract, ...base],
+    packages: [],
+    node: true,
+  },
+  {
     name: 'daemon host',
     files: ['sandbox-image/daemon/host/**'],
     ours: [...daemonHost, ...contract, ...base],
@@ -198,7 +205,7 @@ export const PURE_FILES: readonly string[] = [
   'operator/{project,session}/*.ts',
   'operator/runtime/{canonical,cidr,choose-harness,control-plane,controller,failed-condition,quantity,status-change,time,written}.ts',
   'controlplane/**/{compile,release-id,policy,push-rule,readable-text}.ts',
-  'sandbox-image/daemon/harness/contract/{adapter,events,capabilities}.ts',
+  'sandbox-image/daemon/harness/contract/{adapter,events,capabilities,skills,tools}.ts',
   'sandbox-image/daemon/**/{map-events,config-files,plugin-source,turn-error,parse-jsonc}.ts',
 ];
 

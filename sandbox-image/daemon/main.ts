@@ -166,6 +166,10 @@ const boot = async (): Promise<void> => {
     redactor,
     marker: { name: 'BEEUNI_RUN', value: randomName() },
     randomName,
+    onStuck: (reason) => {
+      isStuck = true;
+      end('fault', reason);
+    },
     onRefused: (reason) =>
       reason === 'superseded'
         ? end('superseded', 'a newer daemon serves this session')
@@ -184,13 +188,18 @@ const { cause, message } = await ended.promise;
 log.info('the daemon ends', { cause, reason: message });
 writeTermination(TERMINATION_FILE, cause, message);
 try {
+  // A thread in a system call keeps even the exit of its process waiting.
+  if (isStuck) {
+    await session?.lastWords();
+    process.kill(process.pid, 'SIGKILL');
+  }
   if (cause === 'drained') await session?.shutDown(config.drainMs, message);
   else await session?.abandon();
 } catch (error) {
   log.error('the end was not clean', { err: error });
 }
+workspace?.terminals.endAll();
 relay.stop();
 await listening.stop(500);
 await stopWatchdog();
 process.exit(EXIT_CODE[cause]);
-workspace?.terminals.endAll();

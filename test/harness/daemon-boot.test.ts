@@ -25,7 +25,7 @@ describe('the boot of a daemon', { timeout: 300_000 }, () => {
 
   it('A12 ends with harness_not_available for an id without an adapter, and starts no other harness', async () => {
     rig = await makeRig();
-    for (const id of ['pi', 'beaver', 'someday']) {
+    for (const id of ['beaver', 'someday']) {
       const daemon = rig.start({ BEEUNI_HARNESS: id });
       assert.equal((await daemon.exited).code, 4);
       assert.match(daemon.output(), /"cause":"harness_not_available"/);
@@ -34,12 +34,12 @@ describe('the boot of a daemon', { timeout: 300_000 }, () => {
   });
 
   it('A12 reports harness_not_available when only the claim names the harness', async () => {
-    rig = await makeRig({ claim: { harness: 'pi' } });
+    rig = await makeRig({ claim: { harness: 'beaver' } });
     const daemon = rig.start({ BEEUNI_HARNESS: undefined });
     const health = await rig.controlPlane.healthy('a boot error', (document) => document.boot_error !== null);
-    assert.match(health.boot_error ?? '', /^harness_not_available: .* pi$/);
+    assert.match(health.boot_error ?? '', /^harness_not_available: .* beaver$/);
     assert.deepEqual([health.boot_error_category, health.status, health.runtimeReady], ['HarnessBoot', 'error', false]);
-    assert.equal(health.harness.id, 'pi');
+    assert.equal(health.harness.id, 'beaver');
     assert.equal((await daemon.health()).daemon, 'ok');
   });
 

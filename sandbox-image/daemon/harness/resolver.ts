@@ -3,6 +3,7 @@ import type { Adapter } from './contract/adapter.ts';
 
 const LOADERS: Readonly<Record<string, () => Promise<Adapter>>> = {
   opencode: async () => (await import('./opencode/adapter.ts')).opencodeAdapter,
+  pi: async () => (await import('./pi/adapter.ts')).piAdapter,
 };
 
 /** Ids that this build has an adapter for, in a fixed order. */

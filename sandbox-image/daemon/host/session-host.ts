@@ -54,6 +54,8 @@ export type SessionHostPorts = Readonly<{
   randomName: () => string;
   /** The control plane serves another daemon, or refuses this one. */
   onRefused: (reason: 'superseded' | 'unauthenticated') => void;
+  /** A part of this process can neither be used nor ended. */
+  onStuck: (reason: string) => void;
   clock: Clock;
   random: () => number;
   log: Logger;
@@ -76,6 +78,8 @@ export type SessionHost = Readonly<{
   shutDown: (drainMs: number, reason: string) => Promise<void>;
   /** Ends at once, without a word to the control plane. */
   abandon: () => Promise<void>;
+  /** Lets the running turn end and stores what is left; ends nothing else. For a process that can only be killed. */
+  lastWords: () => Promise<void>;
 }>;
 
 /** The skills that the image brings. Source: A129. */
@@ -238,6 +242,7 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
     output: (line) => ports.ring.add('harness', line),
     healthChanged,
     endLeftovers: () => endLeftovers(ports.marker, new Set(), log),
+    giveUp: ports.onStuck,
     log: log.child({ harness: claim.harness }),
     clock,
   });
@@ -372,6 +377,12 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
     spool.close();
   };
 
+  /** A push of the environment is a reload of the rules file too. Source: A59, A179. */
+  const rulesAgain = async (): Promise<void> => {
+    if (harness?.rulesChanged === undefined) return;
+    await harness.rulesChanged(await findRulesFile(config.workspaceDir, log));
+  };
+
   /** Waits for a promise, but not longer than the limit. */
   const within = async (limitMs: number, promise: Promise<unknown>): Promise<void> => {
     const { promise: limit, resolve } = Promise.withResolvers<void>();
@@ -397,6 +408,7 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
       if (revision >= grants.revision) {
         grants = { revision, environment };
         secretsChanged();
+        void rulesAgain();
       }
       return grants.revision;
     },
@@ -420,5 +432,9 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
       await close();
     },
     abandon: close,
+    lastWords: async () => {
+      await turns?.drain(0, 'sandbox');
+      await events.flush(FLUSH_LIMIT_MS);
+    },
   };
 };

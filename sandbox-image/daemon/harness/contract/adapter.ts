@@ -114,6 +114,8 @@ export type Harness = Readonly<{
    * that are no prompt come to the member of `optional` that runs them.
    */
   submit: (turn: PromptTurn, signal: AbortSignal) => Promise<TurnEnd>;
+  /** The rules file was looked at again; what it says now holds from the next turn on. Absent: only a start reads it. Source: A59, A179. */
+  rulesChanged?: ((rules: RulesFile | null) => Promise<void>) | undefined;
   /** Ends the harness and all its processes; `deadlineMs` bounds the polite part. */
   stop: (deadlineMs: number) => Promise<void>;
   optional: OptionalMembers;
