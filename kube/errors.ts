@@ -64,6 +64,14 @@ const readCauses = (details: unknown): FieldCause[] => {
     }));
 };
 
+const STRICT = 'strict decoding error: ';
+
+/** The text without the object: a patch with an unknown field is refused with the whole patched object in front. */
+const withoutPatched = (message: string): string =>
+  /^\s*"" is invalid: patch: /.test(message) && message.includes(STRICT)
+    ? message.slice(message.lastIndexOf(STRICT))
+    : message;
+
 /** The error that a `Status` object describes; any other body gives an error with the HTTP status alone. */
 export const kubeErrorFromStatus = (code: number, status: unknown, retryAfterMs?: number): KubeError => {
   if (!isRecord(status) || status['kind'] !== 'Status') {
@@ -74,7 +82,7 @@ export const kubeErrorFromStatus = (code: number, status: unknown, retryAfterMs?
   return new KubeError(
     typeof status['code'] === 'number' ? status['code'] : code,
     text(status['reason'], `Http${code}`),
-    text(status['message'], `the API server answered ${code}`).slice(0, MAX_MESSAGE),
+    withoutPatched(text(status['message'], `the API server answered ${code}`)).slice(0, MAX_MESSAGE),
     {
       retryAfterMs: retryAfterMs ?? (typeof asked === 'number' && asked > 0 ? asked * 1_000 : undefined),
       causes: readCauses(details),

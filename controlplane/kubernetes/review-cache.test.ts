@@ -17,7 +17,7 @@ const fixture = () => {
   return { state, cache, ask };
 };
 
-test('a good answer counts for 5 s from the question, a refusal for 1 s', async () => {
+test('a good answer counts for 4.5 s from the question, a refusal for 1 s', async () => {
   const { state, cache, ask } = fixture();
   await cache.answer('a', ask(true, 2_000));
   state.nowMs = POSITIVE_TTL_MS - 1;

@@ -4,8 +4,11 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '#base/clock.ts';
 import { UnavailableError } from '#base/errors.ts';
 
-/** How long a good answer counts, from the moment of the question. Units: milliseconds. Source: 20-control-plane §1. */
-export const POSITIVE_TTL_MS = 5_000;
+/**
+ * How long a good answer counts, from the moment of the question: with the time of the call that it lets in, no permission
+ * outlives its end by 5 s. Units: milliseconds. Source: 20-control-plane §1.
+ */
+export const POSITIVE_TTL_MS = 4_500;
 /** How long a refusal counts: short, so that a new permission is seen at once, long enough to stop a storm. */
 export const NEGATIVE_TTL_MS = 1_000;
 /** Answers that are kept, and questions that may be open at once. */
