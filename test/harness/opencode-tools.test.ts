@@ -101,6 +101,11 @@ describe('tools in OpenCode', { skip, timeout: 900_000 }, () => {
           '{\n  // comments are fine\n  "share": "auto", "model": "evil/model", "plugin": ["./x.ts"],\n  "permission": { "question": "allow" },\n  "command": { "bye": { "template": "@@say bye", "description": "Says bye" } },\n}\n',
         'harnesses/opencode/tools/image_search.ts':
           "export default { description: 'The own copy.', args: {}, async execute() { return 'from the copy of the project' } };\n",
+        'harnesses/opencode/tools/weigh.ts':
+          "import { tool } from '@opencode-ai/plugin';\nimport { unit } from '../lib/unit.ts';\nexport default tool({ description: 'Weighs.', args: { what: tool.schema.string().describe('What?') }, async execute({ what }) { return what + unit; } });\nexport const twice = tool({ description: 'Weighs twice.', args: {}, async execute() { return 'twice'; } });\n",
+        'harnesses/opencode/lib/unit.ts': "export const unit = ' kg';\n",
+        'harnesses/opencode/tools/bad.ts': "throw new Error('a bad tool');\n",
+        'harnesses/opencode/plugins/bad.js': "throw new Error('a bad plug-in');\n",
         'harnesses/pi/extensions/x.ts': `${trace('pi')};\n`,
         '.opencode/tool/evil.ts': `${trace('tool')};\nexport default { description: 'x', args: {}, execute: async () => 'x' };\n`,
         '.opencode/skills/evil/SKILL.md': '---\nname: evil\ndescription: An evil skill.\n---\n',
@@ -211,6 +216,12 @@ describe('tools in OpenCode', { skip, timeout: 900_000 }, () => {
   it('A51 lets the copy in the folder of the project win over the tool of Beeuni', async () => {
     const part = await call('image_search', {});
     assert.equal(part.state.output, 'from the copy of the project');
+  });
+
+  it('A69 loads the other tools of that folder, and leaves out one that does not load', async () => {
+    const part = await call('weigh', { what: '3' });
+    assert.equal(part.state.output, '3 kg');
+    assert.ok(offered().includes('weigh_twice') && !offered().includes('bad'), offered().join(' '));
   });
 
   it('A43 loads a skill of the project with its files, and A129 its own one, never the impostor', async () => {

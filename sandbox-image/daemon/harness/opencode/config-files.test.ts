@@ -52,7 +52,7 @@ const configOf = (
   opencodeConfig({
     toolsUrl: 'http://127.0.0.1:1/beeuni/tools',
     tools: noTools,
-    project: { settings: {}, commands: [], ownTools: new Set() },
+    project: { settings: {}, files: [], ownTools: [] },
     ...changes,
     session,
     modelBaseUrl: 'http://127.0.0.1:1/v1',
@@ -195,13 +195,12 @@ describe('what the project brings', () => {
   const plugin = (session: HarnessSession, ownTools: readonly string[]): string =>
     configOf(session, null, {
       tools: toolsOf(['web_search', 'show']),
-      project: { settings: { snapshot: false }, commands: [], ownTools: new Set(ownTools) },
+      project: { settings: { snapshot: false }, files: [], ownTools },
     }).files.find(({ path }) => path === 'plugins/beeuni.js')?.content ?? '';
 
-  it('A51 leaves a tool to the copy of it in the folder of the project', () => {
+  it('A51 names the tools of the folder by absolute path, beside those of the host', () => {
     assert.match(plugin(aSession(), []), /"name":"web_search"/);
-    assert.doesNotMatch(plugin(aSession(), ['web_search']), /"name":"web_search"/);
-    assert.match(plugin(aSession(), ['web_search']), /"name":"show"/);
+    assert.match(plugin(aSession(), ['web_search.ts']), /\["\/config\/opencode\/own-tools\/web_search\.ts"\]/);
   });
 
   it('A40 denies to agents of OpenCode itself what the agent of the session is not granted', () => {
@@ -212,7 +211,7 @@ describe('what the project brings', () => {
 
   it('keeps its own rules and instructions above the settings of the project', () => {
     const file = configOf(aSession({ unattended: true }), null, {
-      project: { settings: { permission: { question: 'allow' }, snapshot: false }, commands: [], ownTools: new Set() },
+      project: { settings: { permission: { question: 'allow' }, snapshot: false }, files: [], ownTools: [] },
     }).files[0];
     const written = JSON.parse(file?.content ?? '') as { permission: Record<string, unknown>; snapshot: boolean };
     assert.deepEqual([written.permission['question'], written.snapshot], ['deny', false]);

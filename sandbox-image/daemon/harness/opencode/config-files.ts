@@ -6,7 +6,7 @@ import type { ClaimedModel, CompiledAgent } from '#schema/wire/claim.ts';
 import type { HarnessSession } from '../contract/adapter.ts';
 import { skillRulesOf } from '../contract/skills.ts';
 import { permissionQuestionOf, type ToolHost, UNASKABLE_TOOLS } from '../contract/tools.ts';
-import { pluginSource } from './plugin-source.ts';
+import { OWN_TOOLS, pluginSource } from './plugin-source.ts';
 import type { ProjectDirectory } from './project-directory.ts';
 
 /** Name of the one provider that OpenCode knows. */
@@ -122,7 +122,7 @@ export const opencodeConfig = (
     toolsUrl: string;
     tools: Tools;
     /** What the project's folder for OpenCode brings. Source: A69. */
-    project: Pick<ProjectDirectory, 'settings' | 'commands' | 'ownTools'>;
+    project: Pick<ProjectDirectory, 'settings' | 'files' | 'ownTools'>;
     rulesPath: string | null;
     /** Where the files will be, with symbolic links resolved. */
     configDirectory: string;
@@ -171,12 +171,13 @@ export const opencodeConfig = (
   return {
     files: [
       { path: 'opencode.json', content: `${JSON.stringify(file, null, 2)}\n` },
-      ...input.project.commands,
+      ...input.project.files,
       {
         path: 'plugins/beeuni.js',
         content: pluginSource({
           ...input,
-          tools: input.tools.specs.filter(({ name }) => !input.project.ownTools.has(name)),
+          tools: input.tools.specs,
+          ownTools: input.project.ownTools.map((name) => `${input.configDirectory}/${OWN_TOOLS}/${name}`),
           tokenVariable: TOKEN_VARIABLE,
         }),
       },

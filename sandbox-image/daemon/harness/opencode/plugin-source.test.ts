@@ -26,13 +26,14 @@ describe('foreignFiles', () => {
 describe('pluginSource', () => {
   it('is a module that parses and holds no token', () => {
     const source = pluginSource({
+      ownTools: ['/c/o/own-tools/x.ts'],
       toolsUrl: 'http://127.0.0.1:1/beeuni/tools',
       tools: [{ name: 'show', description: "It's `x` ${y}\u2028", parameters: { type: 'object' } }],
       environmentUrl: 'http://127.0.0.1:1/env',
       tokenVariable: 'T',
       configDirectory: '/c/o',
     });
-    assert.doesNotThrow(() => new Script(source.replace('export const', 'const')));
+    assert.doesNotThrow(() => new Script(`(async () => {${source.replace('export const', 'const')}})`));
     assert.match(source, /process\.env\["T"\]/);
   });
 });

@@ -15,11 +15,19 @@ const literal = (text: string): string => text.replace(/[.*+?^${}()|[\]\\/]/g, '
 export const foreignFiles = (configDirectory: string): string =>
   `^(?!${['/$bunfs/', `${configDirectory}/`].map(literal).join('|')})`;
 
+/**
+ * Where the project's `tools/` go: no place that OpenCode looks at, since there a file that does not load ends every
+ * prompt without a word (measured, 1.18.33). The plug-in of the daemon loads them one by one.
+ */
+export const OWN_TOOLS = 'own-tools';
+
 /** What the plug-in is written from. `tools`: those that it hands on, fixed for the life of the server. */
 export type PluginSettings = Readonly<{
   environmentUrl: string;
   toolsUrl: string;
   tools: readonly ToolSpec[];
+  /** Files of the project's own tools, absolute; what they define wins, what does not load is left out. Source: A51. */
+  ownTools: readonly string[];
   tokenVariable: string;
   configDirectory: string;
 }>;
@@ -71,13 +79,31 @@ const callTool = async (name, args, context) => {
   const { title, output, metadata } = outcome;
   return { title, output, metadata, attachments: outcome.attachments.map((file) => ({ type: 'file', ...file })) };
 };
+const OWN = {};
+const loadOwn = async (file) => {
+  const name = file.split('/').pop().replace(/\\.[^.]+$/, '');
+  const late = new Promise((_, reject) => setTimeout(() => reject(new Error('it takes too long to load')), 10000).unref());
+  try {
+    for (const [key, tool] of Object.entries(await Promise.race([import(file), late]))) {
+      if (typeof tool?.execute !== 'function' || typeof tool.description !== 'string') continue;
+      OWN[key === 'default' ? name : name + '_' + key] = tool;
+    }
+  } catch (error) {
+    console.error('beeuni: a tool is left out: ' + file + ': ' + (error?.message ?? error));
+  }
+};
+for (const file of ${JSON.stringify(settings.ownTools)}) await loadOwn(file);
+for (const name of Object.keys(OWN)) BY_NAME.delete(name);
 export const Beeuni = async () => ({
-  tool: Object.fromEntries(
-    SPECS.map(({ name, description, parameters }) => [
-      name,
-      { description, args: parameters.properties ?? {}, execute: (args, context) => callTool(name, args, context) },
-    ]),
-  ),
+  tool: {
+    ...Object.fromEntries(
+      SPECS.map(({ name, description, parameters }) => [
+        name,
+        { description, args: parameters.properties ?? {}, execute: (args, context) => callTool(name, args, context) },
+      ]),
+    ),
+    ...OWN,
+  },
   'tool.definition': async ({ toolID }, output) => {
     const spec = BY_NAME.get(toolID);
     if (spec !== undefined) output.jsonSchema = spec.parameters;

@@ -41,6 +41,9 @@ export type OpencodeProcess = Readonly<{
 const LISTEN_LIMIT_MS = 120_000;
 const LISTENING = /opencode server listening on (http:\/\/127\.0\.0\.1:(\d+))/;
 
+/** Declarations and the like, of which libraries have more than of code. */
+const NEVER_RUNS = /\.(d\.[cm]?ts|cjs|map)$/;
+
 /** A file or folder that is copied into the configuration. `to`: a path below it. */
 export type ConfigCopy = Readonly<{ from: string; to: string }>;
 
@@ -52,7 +55,8 @@ export const writeConfig = (
 ): void => {
   const next = `${directory}.next`;
   rmSync(next, { recursive: true, force: true });
-  for (const { from, to } of copies) cpSync(from, join(next, to), { recursive: true, dereference: false });
+  for (const { from, to } of copies)
+    cpSync(from, join(next, to), { recursive: true, filter: (path) => !NEVER_RUNS.test(path) });
   for (const file of files) {
     const path = join(next, file.path);
     mkdirSync(dirname(path), { recursive: true });

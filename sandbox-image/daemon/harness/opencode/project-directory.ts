@@ -2,29 +2,33 @@
 // since OpenCode answers nothing at all with a wrong one; tools and plug-ins as they are. Agents, skills and permissions
 // come from the manifest. The folder is a copy of the base commit. Source: A51, A69, A71, A134, docs/decisions/0034.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import type { Logger } from '#base/log.ts';
 import { parseYaml } from '#base/yaml.ts';
 import { splitAgentFile } from '#schema/manifest/agent-file.ts';
 import type { ConfigFile } from './config-files.ts';
 import { parseJsonc } from './parse-jsonc.ts';
+import { OWN_TOOLS } from './plugin-source.ts';
 
 /** What of the folder is used. */
 export type ProjectDirectory = Readonly<{
   /** Keys for the configuration file. */
   settings: Readonly<Record<string, unknown>>;
-  commands: readonly ConfigFile[];
+  /** Commands, and what its code may import. */
+  files: readonly ConfigFile[];
   /** Entries of the folder that are copied as they are, with code among them. */
   copied: readonly Readonly<{ from: string; to: string }>[];
-  /** Names of tools that the folder brings itself; they win over Beeuni's of the same name. Source: A51. */
-  ownTools: ReadonlySet<string>;
+  /** Files of tools below OWN_TOOLS; they win over Beeuni's of the same name. Source: A51. */
+  ownTools: readonly string[];
 }>;
 
 /** What is known from elsewhere: names that commands may refer to. */
 export type KnownNames = Readonly<{ agents: ReadonlySet<string>; modelOf: (name: string) => string | undefined }>;
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+const TOOL_FILE = /^[A-Za-z0-9_-]{1,64}\.(ts|js)$/;
 const MAX_FILE_BYTES = 262_144;
 const MAX_COMMANDS = 128;
 /** Read from the manifest or checked one by one, so never copied. */
@@ -148,7 +152,34 @@ export const commandFile = (
   return { path: `commands/${name}.md`, content: `---\n${lines.join('\n')}\n---\n${template}\n` };
 };
 
-const EMPTY: ProjectDirectory = { settings: {}, commands: [], copied: [], ownTools: new Set() };
+const EMPTY: ProjectDirectory = { settings: {}, files: [], copied: [], ownTools: [] };
+
+/** What tools and plug-ins usually import; OpenCode would fetch it from the network. It names a lock, so that it does not try. */
+const PACKAGE = '@opencode-ai/plugin';
+const PACKAGE_FILES: readonly ConfigFile[] = [
+  {
+    path: `node_modules/${PACKAGE}/package.json`,
+    content: `${JSON.stringify({ name: PACKAGE, version: '1.18.33', type: 'module', exports: { '.': './index.js', './tool': './index.js' } })}\n`,
+  },
+  {
+    path: `node_modules/${PACKAGE}/index.js`,
+    content: "import { z } from 'zod';\nexport const tool = (definition) => definition;\ntool.schema = z;\n",
+  },
+  { path: 'package.json', content: `${JSON.stringify({ dependencies: { [PACKAGE]: '1.18.33' } })}\n` },
+  {
+    path: 'package-lock.json',
+    content: `${JSON.stringify({ lockfileVersion: 3, packages: { '': { dependencies: { [PACKAGE]: '1.18.33' } } } })}\n`,
+  },
+];
+
+/** The library of schemas that such tools use, without what never runs. */
+const schemaLibrary = (): ProjectDirectory['copied'] => {
+  const folder = dirname(fileURLToPath(import.meta.resolve('zod')));
+  return ['package.json', 'index.js', 'v4'].map((name) => ({
+    from: join(folder, name),
+    to: `node_modules/zod/${name}`,
+  }));
+};
 
 const namesIn = (folder: string): readonly string[] => {
   try {
@@ -182,14 +213,13 @@ export const readProjectDirectory = (folder: string | null, names: KnownNames, l
       report(`commands/${name}`, file.problem);
       return [];
     });
-  const copied = namesIn(folder)
+  const code = namesIn(folder)
     .filter((name) => !NOT_COPIED.test(name))
-    .map((name) => ({ from: join(folder, name), to: name }));
-  const tools = namesIn(join(folder, 'tools')).flatMap((name) => /^([A-Za-z0-9_-]+)\.(ts|js)$/.exec(name)?.[1] ?? []);
+    .map((name) => ({ from: join(folder, name), to: name === 'tools' ? OWN_TOOLS : name }));
   return {
     settings: source === undefined ? {} : safeSettings(source, names, report),
-    commands,
-    copied,
-    ownTools: new Set(tools),
+    files: code.length === 0 ? commands : [...commands, ...PACKAGE_FILES],
+    copied: code.length === 0 ? code : [...code, ...schemaLibrary()],
+    ownTools: namesIn(join(folder, 'tools')).filter((name) => TOOL_FILE.test(name)),
   };
 };
