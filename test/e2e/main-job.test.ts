@@ -445,6 +445,47 @@ describe('main job', { skip: skipReason('node', 'e2e'), timeout: 1_500_000 }, ()
       await all.kubectl.run('delete', 'session', name, '-n', NAMES.namespace, '--timeout=120s');
   });
 
+  test('A6 the flag pi_harness runs Pi, which pushes a commit too; without it the next start runs OpenCode', async () => {
+    const flag = (value: boolean): Promise<string> =>
+      all.kubectl.run(
+        'patch',
+        'project.beeuni.dev/shop',
+        '-n',
+        NAMES.namespace,
+        '--type=merge',
+        '-p',
+        JSON.stringify({ spec: { features: { pi_harness: value } } }),
+      );
+    await flag(true);
+    await start('with-pi', 'Add a file HELLO.md that says "Hello from Beeuni", and commit it.');
+    const pushed = await waitForEvent(all.api, 'with-pi', 'pushed', ({ type }) => type === 'workspace.pushed');
+    const session = await ready('with-pi');
+    assert.deepEqual(
+      { id: session.status?.harness?.id, reason: session.status?.harness?.reason },
+      { id: 'pi', reason: 'project-flag' },
+    );
+    const types = (await readEvents(all.api, 'with-pi')).map(({ type }) => type);
+    assert.equal(types.filter((type) => type === 'turn.ended').length, 1, 'one terminal event');
+    const content = await all.git('shop', async (url) => {
+      const folder = (await runProgram('mktemp', ['-d'])).trim();
+      await runProgram('git', ['clone', '-q', '--branch', String(pushed.data['branch']), url, folder]);
+      const text = await runProgram('cat', [`${folder}/HELLO.md`]);
+      await runProgram('rm', ['-rf', folder]);
+      return text;
+    });
+    assert.equal(content.trim(), 'Hello from Beeuni');
+    await flag(false);
+    await all.api.send('POST', `/v1/namespaces/${NAMES.namespace}/sessions/with-pi/restart`, {});
+    await waitForResource(
+      all.kubectl,
+      'session',
+      'with-pi',
+      'OpenCode after the restart',
+      (one) => one.status?.harness?.id === 'opencode' && conditionOf(one, 'Ready')?.status === 'True',
+    );
+    await all.kubectl.run('delete', 'session', 'with-pi', '-n', NAMES.namespace, '--timeout=120s');
+  });
+
   test('deleting sessions, projects and the release leaves nothing behind', async () => {
     assert.match(
       await all.kubectl.run('delete', 'project', 'shop', '-n', NAMES.namespace).then(
