@@ -3,10 +3,12 @@
 import { createInterface } from 'node:readline';
 import type { StoredEvent } from '#schema/events/envelope.ts';
 import { abortRoute } from '#schema/rest/prompts.ts';
+import { answerPermissionRoute, answerQuestionRoute } from '#schema/rest/requests.ts';
 import type { Api, ObjectName } from './connection/api.ts';
 import { makeEventView } from './event-view.ts';
 import { EXIT, failureOf } from './failure.ts';
 import { followEvents } from './follow.ts';
+import { choicesOf, questionCount, readPermission } from './human-requests.ts';
 import type { Io } from './io.ts';
 import { sendPrompt, type Words } from './send-prompt.ts';
 
@@ -40,6 +42,11 @@ export const onCtrlC = (turnRuns: boolean, asked: boolean): 'abort' | 'leave' =>
 
 const HELP = 'type a prompt; /abort ends the turn, /quit leaves; Ctrl-C ends the turn, a second one leaves';
 
+const ANSWER_HELP = {
+  'permission.asked': '   type o (once), a (always) or r (reject)',
+  'question.asked': '   type your answer, or /reject; several questions: beeuni sessions answer',
+} as const;
+
 /** Talks until the person leaves. Gives back the exit code. */
 export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatOptions): Promise<number> => {
   const leaving = new AbortController();
@@ -49,6 +56,8 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
   let abortAsked = false;
   let promptShown = false;
   let waiting = 0;
+  /** What the agent asks and nobody has answered, oldest first. */
+  let asked: readonly StoredEvent[] = [];
 
   const write = (text: string): void => {
     if (text === '') return;
@@ -83,8 +92,34 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
     lines.close();
   };
 
+  /** Answers what the agent asks by a typed line; false when the line is no answer to it. */
+  const answer = async (request: StoredEvent, line: string): Promise<boolean> => {
+    const params = { ...session, id: String(request.data['id']) };
+    const client = await api.client();
+    if (request.type === 'permission.asked') {
+      const reply = readPermission(line);
+      if (reply === undefined) return false;
+      await client.call(answerPermissionRoute, { params, body: { reply } });
+      return true;
+    }
+    const isDismissed = line.trim() === '/reject';
+    if (!isDismissed && (line.trim() === '' || line.startsWith('/') || questionCount(request.data) > 1)) return false;
+    const body = isDismissed ? { reject: true as const } : { answers: [choicesOf(request.data, 0, line)] };
+    await client.call(answerQuestionRoute, { params, body });
+    return true;
+  };
+
   const onLine = async (line: string): Promise<void> => {
     promptShown = false;
+    const [request] = asked;
+    if (request !== undefined) {
+      try {
+        if (await answer(request, line)) return;
+      } catch (error) {
+        sayFailure(error);
+        return showPrompt();
+      }
+    }
     const typed = readTyped(line);
     if (typed.kind === 'leave') return leave();
     if (typed.kind === 'help') note(HELP);
@@ -108,8 +143,17 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
       turnRuns = true;
       abortAsked = false;
     }
+    if (event.type === 'permission.asked' || event.type === 'question.asked') {
+      asked = [...asked, event];
+      note(ANSWER_HELP[event.type]);
+      showPrompt();
+    }
+    if (/^(permission|question)\.(replied|rejected)$/.test(event.type)) {
+      asked = asked.filter(({ data }) => data['id'] !== event.data['id']);
+    }
     if (event.type === 'turn.ended') {
       turnRuns = false;
+      asked = [];
       waiting = Math.max(0, waiting - 1);
       if (waiting === 0) showPrompt();
     }
