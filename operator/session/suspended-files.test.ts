@@ -15,7 +15,7 @@ const suspendedAfterRun = (spec: Partial<SessionSpecInput> = {}): ObservedSessio
 };
 
 const readyMessage = (o: ObservedSession): string => {
-  const ready = planSession(o).status.conditions?.find(({ type }) => type === 'Ready');
+  const ready = planSession(o).status?.conditions?.find(({ type }) => type === 'Ready');
   return ready?.message ?? assert.fail('there is no Ready');
 };
 
