@@ -30,8 +30,9 @@ describe('agents with Pi', { skip, timeout: 300_000 }, () => {
   const calls: ToolCall[] = [];
 
   const bodies = () => rig.provider.requests.map(({ body }) => body);
-  const lastMessage = (): string => JSON.stringify((bodies().at(-1)?.['messages'] as unknown[]).at(-1));
-  const system = (): string => String((bodies().at(-1)?.['messages'] as { content: unknown }[])[0]?.content);
+  const lastMessage = (): string => JSON.stringify((bodies().at(-1)?.['messages'] as unknown[] | undefined)?.at(-1));
+  const system = (): string =>
+    String((bodies().at(-1)?.['messages'] as { content: unknown }[] | undefined)?.[0]?.content);
   const toolNames = (): readonly string[] =>
     ((bodies().at(-1)?.['tools'] ?? []) as { function: { name: string } }[]).map((tool) => tool.function.name);
   const outcomes = (from: number): readonly string[] =>
@@ -193,7 +194,7 @@ export default (pi: any) => {
     rig.answerWith(async () => ({ kind: 'question', answers: [['B']] }));
     assert.deepEqual(await rig.submit(`@@tool question ${QUESTION}\n@@say answered`), done);
     assert.match(rig.asked[0]?.id ?? '', /^que_[0-9a-f]{24}$/);
-    assert.equal((rig.asked[0]?.data['questions'] as unknown[]).length, 1);
+    assert.equal((rig.asked[0]?.data['questions'] as unknown[] | undefined)?.length, 1);
     assert.match(lastMessage(), /Which\?\\nB/);
     rig.answerWith(async () => ({ kind: 'question', answers: null }));
     const before = bodies().length;

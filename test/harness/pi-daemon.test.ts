@@ -81,7 +81,7 @@ export default (pi: any) => pi.registerTool({ name: 'block', label: 'b', descrip
     assert.match(String(health.harness.session.id), /^ses_/);
     const { agentsMd, model, extensions } = health.harness.details as Record<string, Record<string, unknown>>;
     assert.deepEqual([agentsMd?.['source'], agentsMd?.['bytes'], model], ['workspace', 32, 'scripted/large']);
-    assert.equal((extensions?.['loaded'] as string[]).length, 1);
+    assert.equal((extensions?.['loaded'] as string[] | undefined)?.length, 1);
     assert.deepEqual(
       health.capabilities.filter((id) => id.startsWith('session.')),
       ['session.subagents', 'session.compact', 'session.commands'],

@@ -11,7 +11,7 @@ import { type HostCalls, serveCalls } from './host-calls.ts';
 import { findProjectFiles } from './project-files.ts';
 import type { ChildSummary, FromWorker, RulesText, TurnTask, WorkerStart } from './protocol.ts';
 import { type LiveThread, supervise } from './supervisor.ts';
-import { compileCache, type PiThread, startThread, THREAD_LIMITS, type ThreadLimits } from './thread.ts';
+import { compileCacheEnvironment, type PiThread, startThread, THREAD_LIMITS, type ThreadLimits } from './thread.ts';
 
 /** Limits of the adapter that a test may shorten. */
 export type PiLimits = ThreadLimits & Readonly<{ abortLimitMs: number }>;
@@ -74,7 +74,6 @@ export const startHarness = async (
 
   const start: Omit<WorkerStart, 'rules'> = {
     piModule: module?.href ?? '',
-    compileCache: compileCache(),
     rootId,
     workspace: paths.workspace,
     sessionsDirectory: paths.data,
@@ -137,6 +136,7 @@ export const startHarness = async (
           TMPDIR: paths.temporary,
           PATH: host.searchPath,
           LANG: 'C.UTF-8',
+          ...compileCacheEnvironment(),
           [host.marker.name]: host.marker.value,
         },
         limits,

@@ -28,7 +28,6 @@ export type ProjectFiles = Readonly<{
 /** All that the thread is started with. `piModule`: URL of Pi's entry. */
 export type WorkerStart = Readonly<{
   piModule: string;
-  compileCache: string | null;
   rootId: string;
   workspace: string;
   /** Folder of the conversations, on the session's volume. */

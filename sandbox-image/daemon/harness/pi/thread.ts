@@ -2,6 +2,7 @@
 // it still answers, and ended; an end that does not come is told. Must not know what it runs.
 // Source: D13, FB10, harness-runtimes §3.5.
 import { getCompileCacheDir } from 'node:module';
+import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '#base/clock.ts';
 import { sleep } from '#base/clock.ts';
@@ -38,8 +39,12 @@ export type PiThread = Readonly<{
   ended: Promise<ThreadEnd>;
 }>;
 
-/** The folder of compiled code that this process uses, for the thread to use too. */
-export const compileCache = (): string | null => getCompileCacheDir() ?? null;
+/** Environment by which a thread uses the same compiled code as this process; empty when the process uses none. */
+export const compileCacheEnvironment = (): Readonly<Record<string, string>> => {
+  const folder = getCompileCacheDir();
+  // Node adds a folder of its own version below the one that it is given.
+  return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) };
+};
 
 /** Starts a thread. `entry`: URL of its code. */
 export const startThread = (

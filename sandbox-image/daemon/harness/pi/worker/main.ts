@@ -1,6 +1,5 @@
 // The thread that Pi runs in: loads Pi, opens the session's conversation, and runs what the host asks for.
 // Everything it knows came with its start; it reads no environment. Source: D13, harness-runtimes §3.5.
-import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { TurnEnd } from '../../contract/adapter.ts';
@@ -17,7 +16,6 @@ import { createTaskTool, openChildren } from './task.ts';
 const port = parentPort;
 if (port === null) throw new Error('this file runs as a thread');
 const start = workerData as WorkerStart;
-if (start.compileCache !== null) enableCompileCache(start.compileCache);
 const link = createLink(port);
 
 const inMemory = () => {
