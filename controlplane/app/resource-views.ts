@@ -15,11 +15,12 @@ const readyOf = (
     : { ready: condition.status, readyReason: condition.reason, message: condition.message };
 };
 
-/** The view of a session; what the status does not say yet is null. */
-export const sessionViewOf = ({ metadata, spec, status }: Session): SessionView => ({
+/** The view of a session; what the status does not say yet is null. `title` is kept elsewhere. */
+export const sessionViewOf = ({ metadata, spec, status }: Session, title: string | null): SessionView => ({
   namespace: metadata.namespace,
   name: metadata.name,
   uid: metadata.uid,
+  title,
   project: spec.projectRef.name,
   createdAt: metadata.creationTimestamp,
   phase: metadata.deletionTimestamp === undefined ? (status?.phase ?? null) : 'Deleting',

@@ -1,10 +1,13 @@
 // Calls that the control plane makes itself for a role: a short answer, or the size of a vector, over the gateway's checked
 // connections and the provider's own keys. Must not know what the answer is for. Source: 40-settings B4.
 
-import { UnavailableError } from '#base/errors.ts';
+import type { Clock } from '#base/clock.ts';
+import { BeeuniError, UnavailableError } from '#base/errors.ts';
 import { completeText, embeddingSize, type OpenAiEndpoint, type TextAnswer } from '#base/model/openai.ts';
 import { checkModelName } from '#schema/rules/check-model.ts';
 import type { ReadProviderKeys, ReadRegistry, RegisteredProvider } from '../app/provider-ports.ts';
+import { costMicroUsd } from './meter.ts';
+import type { UsageRecorder } from './ports.ts';
 import type { Upstreams } from './upstream.ts';
 
 /** What calls are made with. */
@@ -12,14 +15,21 @@ export type RoleCallPorts = Readonly<{
   readRegistry: ReadRegistry;
   readKeys: ReadProviderKeys;
   upstreams: Upstreams;
+  usage: UsageRecorder;
+  clock: Clock;
+  newId: () => string;
 }>;
+
+/** For whom a question is asked: who pays. */
+export type RolePayer = Readonly<{ namespace: string; projectUid: string; sessionUid: string }>;
 
 /** One question to `model`, a registered `provider/model`. */
 export type RoleQuestion = Readonly<{ model: string; system: string; user: string; maxOutputTokens: number }>;
 
 /** The calls. Errors of both: UnavailableError whose message holds no key. */
 export type RoleCalls = Readonly<{
-  ask: (question: RoleQuestion, signal: AbortSignal) => Promise<TextAnswer>;
+  /** One usage row, without a turn, is written whatever comes of it. */
+  ask: (payer: RolePayer, question: RoleQuestion, signal: AbortSignal) => Promise<TextAnswer>;
   /** Size of the vector that the model makes of a word. */
   probeEmbedding: (model: string, signal: AbortSignal) => Promise<number>;
 }>;
@@ -27,9 +37,12 @@ export type RoleCalls = Readonly<{
 /** Longest wait for a provider. Units: milliseconds. */
 const LIMIT_MS = 60_000;
 
+type Found = Readonly<{ provider: RegisteredProvider; model: string }>;
+
 /** Makes the calls. */
 export const makeRoleCalls = (ports: RoleCallPorts): RoleCalls => {
-  const found = async (name: string): Promise<Readonly<{ provider: RegisteredProvider; model: string }>> => {
+  const { usage, clock, newId } = ports;
+  const found = async (name: string): Promise<Found> => {
     const { providers } = await ports.readRegistry();
     const verdict = checkModelName(name, providers);
     const provider = verdict.valid ? providers.find(({ id }) => id === verdict.provider) : undefined;
@@ -39,8 +52,10 @@ export const makeRoleCalls = (ports: RoleCallPorts): RoleCalls => {
     return { provider, model: verdict.model };
   };
 
-  const over = async <T>(name: string, call: (endpoint: OpenAiEndpoint, model: string) => Promise<T>): Promise<T> => {
-    const { provider, model } = await found(name);
+  const over = async <T>(
+    { provider, model }: Found,
+    call: (endpoint: OpenAiEndpoint, model: string) => Promise<T>,
+  ): Promise<T> => {
     const [key] = await ports.readKeys(provider);
     const endpoint = {
       baseUrl: provider.base_url,
@@ -58,9 +73,45 @@ export const makeRoleCalls = (ports: RoleCallPorts): RoleCalls => {
   };
 
   return {
-    ask: ({ model: name, ...question }, signal) =>
-      over(name, (endpoint, model) => completeText(endpoint, { ...question, model }, signal)),
-    probeEmbedding: (name, signal) =>
-      over(name, (endpoint, model) => embeddingSize(endpoint, { model, text: 'ping' }, signal)),
+    ask: async (payer, { model: name, ...question }, signal) => {
+      const target = await found(name);
+      const began = { at: new Date(clock.nowMs()).toISOString(), ms: clock.monotonicMs() };
+      const meter = (answer: TextAnswer | undefined, code: string | null): void => {
+        const promptTokens = answer?.promptTokens ?? 0;
+        const completionTokens = answer?.completionTokens ?? 0;
+        const tokens = { promptTokens, cachedTokens: 0, completionTokens };
+        const prices = target.provider.models.find(({ id }) => id === target.model);
+        usage.record({
+          id: newId(),
+          at: began.at,
+          ...payer,
+          generation: 0,
+          turnId: null,
+      agent: null,
+      fallbackFrom: null,
+          model: name,
+          servedModel: answer?.servedModel ?? null,
+          status: answer === undefined ? 502 : 200,
+          code,
+          ...tokens,
+          estimated: answer !== undefined && answer.promptTokens === null,
+          costMicroUsd: prices === undefined ? 0 : costMicroUsd(tokens, prices),
+          firstByteMs: null,
+          durationMs: Math.round(clock.monotonicMs() - began.ms),
+          requestBytes: Buffer.byteLength(question.system) + Buffer.byteLength(question.user),
+          responseBytes: Buffer.byteLength(answer?.text ?? ''),
+        });
+      };
+      try {
+        const answer = await over(target, (endpoint, model) => completeText(endpoint, { ...question, model }, signal));
+        meter(answer, null);
+        return answer;
+      } catch (error) {
+        meter(undefined, error instanceof BeeuniError ? error.code : 'internal');
+        throw error;
+      }
+    },
+    probeEmbedding: async (name, signal) =>
+      over(await found(name), (endpoint, model) => embeddingSize(endpoint, { model, text: 'ping' }, signal)),
   };
 };

@@ -8,6 +8,7 @@ import type {
   getSessionRoute,
   listSessionsRoute,
   restartSessionRoute,
+  SessionView,
   sessionHealthRoute,
   startSessionRoute,
   suspendSessionRoute,
@@ -35,6 +36,8 @@ export type SessionPorts = Readonly<{
   /** Wishes for a start of a session that sleeps. */
   wakeSession: (session: Session) => Promise<void>;
   readHealth: (sessionUid: string) => Promise<HealthReport | undefined>;
+  /** Titles of sessions that have one, by uid. */
+  readTitles: (sessionUids: readonly string[]) => Promise<ReadonlyMap<string, string>>;
   /** A new value for `restartToken`. */
   newToken: () => string;
 }>;
@@ -57,6 +60,16 @@ const keyOf = (session: Session): string => session.metadata.name;
 export const makeSessionHandlers = (ports: SessionPorts): SessionHandlers => {
   const found = requireSession(ports.fetchSession);
   const { patchSession } = ports;
+  /** Views with titles. While the database is away the rest is shown: it comes from Kubernetes. */
+  const viewsOf = async (sessions: readonly Session[]): Promise<SessionView[]> => {
+    const uids = sessions.map(({ metadata }) => metadata.uid);
+    const titles = await ports.readTitles(uids).catch(() => new Map<string, string>());
+    return sessions.map((session) => sessionViewOf(session, titles.get(session.metadata.uid) ?? null));
+  };
+  const viewOf = async (session: Session): Promise<SessionView> => {
+    const [view] = await viewsOf([session]);
+    return view ?? sessionViewOf(session, null);
+  };
   return {
     listSessions: async ({ params, query }) => {
       const after = afterKey(query);
@@ -66,14 +79,14 @@ export const makeSessionHandlers = (ports: SessionPorts): SessionHandlers => {
         .filter((session) => keyOf(session) > after)
         .slice(0, query.limit + 1);
       const page = pageFrom(sessions, query.limit, keyOf);
-      return { status: 200, body: { items: page.items.map(sessionViewOf), cursor: page.cursor } };
+      return { status: 200, body: { items: await viewsOf(page.items), cursor: page.cursor } };
     },
     createSession: async ({ params, body }) => {
       await ports.checkNewSession(params.namespace, body.spec);
       const session = await ports.createSession(params.namespace, body.name, body.spec);
-      return { status: 201, body: sessionViewOf(session) };
+      return { status: 201, body: await viewOf(session) };
     },
-    getSession: async ({ params }) => ({ status: 200, body: sessionViewOf(await found(params)) }),
+    getSession: async ({ params }) => ({ status: 200, body: await viewOf(await found(params)) }),
     deleteSession: async ({ params }) => {
       const session = await found(params);
       const { uid, name, namespace } = session.metadata;
@@ -86,15 +99,15 @@ export const makeSessionHandlers = (ports: SessionPorts): SessionHandlers => {
       const session = await found(params);
       const running = await patchSession(session, { operatingMode: 'Running' });
       await ports.wakeSession(running);
-      return { status: 202, body: sessionViewOf(running) };
+      return { status: 202, body: await viewOf(running) };
     },
     suspendSession: async ({ params }) => ({
       status: 202,
-      body: sessionViewOf(await patchSession(await found(params), { operatingMode: 'Suspended' })),
+      body: await viewOf(await patchSession(await found(params), { operatingMode: 'Suspended' })),
     }),
     restartSession: async ({ params }) => ({
       status: 202,
-      body: sessionViewOf(await patchSession(await found(params), { restartToken: ports.newToken() })),
+      body: await viewOf(await patchSession(await found(params), { restartToken: ports.newToken() })),
     }),
     getSessionHealth: async ({ params }) => {
       const session = await found(params);

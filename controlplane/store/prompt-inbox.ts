@@ -26,7 +26,8 @@ import {
 import { ensureSessions, type LockedSession, lockSessions, wantStart } from './sessions.ts';
 import { readSettings } from './settings-store.ts';
 import { type Database, firstRow, type Query } from './statement.ts';
-import { askAbort, getTurnSettings, insertTurn } from './turns.ts';
+import { wantTitles } from './titles.ts';
+import { askAbort, getTurnSettings, insertTurn , getOpenTurn } from './turns.ts';
 
 /** Prompts that may wait in one session. */
 const MAX_QUEUED = 1_000;
@@ -120,6 +121,7 @@ export const makePromptInbox = (database: Database): PromptInbox => ({
     }),
 
   admitSeen: (sessions, prompts) =>
+      await query(wantTitles([session.uid]));
     database.withTransaction(async (query) => {
       const created = await query(ensureSessions(sessions));
       const queued = prompts.length === 0 ? [] : await query(insertPrompts(prompts));
@@ -129,6 +131,7 @@ export const makePromptInbox = (database: Database): PromptInbox => ({
         [...uids].map((uid) => ({ kind: 'session', uid })),
       );
     }),
+      if (queued.length > 0) await query(wantTitles(queued.map((row) => row.session_uid)));
 
   take: (taker, turnIdOf, pin) =>
     database.withTransaction(async (query) => {

@@ -79,8 +79,8 @@ export const ROWS = {
     commit_sha: text.nullable(),
     final: flag,
     start_seq: whole.nullable(),
-    end_seq: whole.nullable(),
     settings: json.nullable(),
+    end_seq: whole.nullable(),
   }),
   human_requests: z.object({
     session_uid: text,
@@ -222,6 +222,15 @@ export const ROWS = {
     body: json.nullable(),
   }),
   workspace_settings: z.object({ key: text, value: json, updated_at: time }),
+  session_titles: z.object({
+    session_uid: text,
+    state: z.enum(['due', 'made', 'off']),
+    title: text.nullable(),
+    model: text.nullable(),
+    reason: text.nullable(),
+    attempts: whole,
+    due_at: time,
+  }),
   workspace_settings_revision: z.object({ single: flag, revision: whole }),
   schema_migrations: z.object({
     version: whole,

@@ -282,6 +282,20 @@ create table sessions (
   constraint sessions_pkey PRIMARY KEY (uid)
 ) with (fillfactor=50);
 
+create table session_titles (
+  session_uid text not null,
+  state text not null default 'due'::text,
+  title text,
+  model text,
+  reason text,
+  attempts integer not null default 0,
+  due_at timestamp with time zone not null default now(),
+  constraint session_titles_check CHECK (((state = 'made'::text) = (title IS NOT NULL))),
+  constraint session_titles_state_check CHECK ((state = ANY (ARRAY['due'::text, 'made'::text, 'off'::text]))),
+  constraint session_titles_session_uid_fkey FOREIGN KEY (session_uid) REFERENCES sessions(uid) ON DELETE CASCADE,
+  constraint session_titles_pkey PRIMARY KEY (session_uid)
+);
+
 create table turns (
   id text not null,
   session_uid text not null,
@@ -374,3 +388,4 @@ CREATE INDEX usage_by_age ON public.usage USING btree (at);
 CREATE INDEX usage_project_at ON public.usage USING btree (project_uid, at);
 CREATE INDEX usage_session_at ON public.usage USING btree (session_uid, at);
 CREATE TRIGGER sessions_generation_grows BEFORE UPDATE OF generation ON public.sessions FOR EACH ROW WHEN ((new.generation < old.generation)) EXECUTE FUNCTION refuse_older_generation();
+CREATE INDEX session_titles_due ON public.session_titles USING btree (due_at) WHERE (state = 'due'::text);

@@ -54,7 +54,12 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
     ...wiring,
     pushEnv: (uid, revision, env) => sessions.deliver.pushEnv(uid, revision, env),
   });
-  const sessions = wireSessions({ ...wiring, claimConfig: projects.claimConfig, preparePin: projects.preparePin });
+  const sessions = wireSessions({
+    ...wiring,
+    claimConfig: projects.claimConfig,
+    preparePin: projects.preparePin,
+    onSessionsChanged: projects.settings.titles.poke,
+  });
 
   const web = wireWeb(wiring);
   const identities = makeIdentities({ client, clock, audience: settings.BEEUNI_AUDIENCE });
@@ -130,6 +135,7 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
         deleteSession: resources.deleteSession,
         wakeSession: sessions.prompts.wake,
         readHealth: sessions.readHealth,
+        readTitles: projects.settings.readTitles,
         newToken,
       }),
       ...makePromptHandlers({ fetchSession, fetchProject, judgeModel, prompts: sessions.prompts }),

@@ -57,6 +57,8 @@ const MAX_PUSH_BYTES = 512 * 2 ** 20;
 const SYNC_ANSWER_MS = 10_000;
 const POLL_ROUND_MS = 2_000;
 const REGISTRY_ROUND_MS = 5_000;
+/** How often titles are looked at that nobody poked for: retries, and leases of replicas that died. */
+const TITLE_ROUND_MS = 15_000;
 const CHECK_ROUND_MS = 900_000;
 
 /** What the projects' side needs besides. `pushEnv` gives a running daemon its new environment. */
@@ -148,7 +150,16 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
   const defaultModel =
     settings.BEEUNI_DEFAULT_MODEL ?? (config.envModel && `${ENV_PROVIDER}/${config.envModel.id}`) ?? undefined;
 
-  const workspace = wireSettings({ ...wiring, registry, readKeys, upstreams, environmentModel: defaultModel });
+  const metering = wireMetering({ ...wiring, usageFile: join(root, 'usage.jsonl') });
+  const workspace = wireSettings({
+    ...wiring,
+    registry,
+    readKeys,
+    upstreams,
+    usage: metering.usage,
+    newId,
+    environmentModel: defaultModel,
+  });
 
   const git = makeGit({ home: folders.home, path: settings.PATH, caFile: settings.GIT_SSL_CAINFO }, clock);
   const mirrors = makeMirrors({
@@ -288,7 +299,6 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     log,
   });
 
-  const metering = wireMetering({ ...wiring, usageFile: join(root, 'usage.jsonl') });
   const gateway = wireGateway({
     ...wiring,
     metering,
@@ -345,6 +355,8 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
       { name: 'upstreams', start: () => registerEnvModel(wiring, providers), stop: upstreams.close },
       metering.background,
       { name: 'projects', start: poller.start, stop: poller.stop },
+      { name: 'titles', start: workspace.titles.poke, stop: workspace.titles.stop },
+      makeRounds(wiring, 'due titles', TITLE_ROUND_MS, workspace.titles.lookAtDue),
       // Another replica may have changed the registry, or one died after it changed it.
       makeRounds(wiring, 'registry', REGISTRY_ROUND_MS, async () => {
         const generation = await providerStore.generation();

@@ -60,7 +60,8 @@ const GONE_TTL_SECONDS = 86_400;
 const KEPT_EVENTS = 200_000;
 
 /** What the sessions' side needs from the projects' side. */
-export type SessionsWiring = Basics & Readonly<{ claimConfig: ClaimConfig; preparePin: PreparePin }>;
+export type SessionsWiring = Basics &
+  Readonly<{ claimConfig: ClaimConfig; preparePin: PreparePin; onSessionsChanged: () => void }>;
 
 /** The sessions' side. `background` is in the order of starting; the caches are complete before. */
 export type SessionsSide = Readonly<{
@@ -202,6 +203,7 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
         fanOut.changed(uid);
       }
       factsWaker.wake(FACTS_KEY);
+      wiring.onSessionsChanged();
     },
     onGap: () => {
       credentials.forgetAll();

@@ -13,6 +13,7 @@ export const sessionView = z.object({
   namespace: z.string(),
   name: z.string(),
   uid: z.string(),
+  title: z.string().nullable().describe('made once from the first prompt; null until then'),
   project: z.string(),
   createdAt: z.string(),
   phase: z.string().nullable(),

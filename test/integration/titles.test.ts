@@ -1,0 +1,272 @@
+// Titles of sessions on a real Postgres: once, from the first prompt, whoever dies between, and never in the prompt's way.
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, beforeEach, test } from 'node:test';
+import { systemClock } from '#base/clock.ts';
+import { UnavailableError } from '#base/errors.ts';
+import { createLogger } from '#base/log.ts';
+import { whyUnusable } from '#controlplane/app/role-models.ts';
+import { makeTitles, type Titles, type TitlesPorts } from '#controlplane/app/titles.ts';
+import type { UsageRow } from '#controlplane/gateway/ports.ts';
+import { makeRoleCalls } from '#controlplane/gateway/role-calls.ts';
+import { makeUpstreams, type Upstreams } from '#controlplane/gateway/upstream.ts';
+import { makeTitleStore, readTitles } from '#controlplane/store/titles.ts';
+import { resolveRole } from '#schema/rules/resolve-role.ts';
+import { NO_ROLES } from '#schema/settings/roles.ts';
+import { type ManualClock, manualClock } from '#test/support/manual-clock.ts';
+import { freshDatabase, type TestDatabase } from '#test/support/postgres.ts';
+import { type ScriptedProvider, startScriptedProvider } from '#test/support/scripted-provider.ts';
+import { aRegisteredProvider, SETTINGS_REGISTRY } from '#test/support/settings-api.ts';
+import { aPrompt, aSessionKey, storedSessions } from '#test/support/stored-sessions.ts';
+import { until } from '#test/support/until.ts';
+
+const CANARY = 'sk-canary-title-key-1234567890';
+let database: TestDatabase;
+let parts: ReturnType<typeof storedSessions>;
+let clock: ManualClock;
+before(async () => {
+  database = await freshDatabase({ poolSize: 12 });
+  parts = storedSessions(database.pool);
+});
+beforeEach(async () => {
+  clock = manualClock();
+  await database.pool.query({ text: 'delete from session_titles', values: [] });
+});
+
+const log = createLogger({ level: 'error', write: () => undefined });
+const off = { model: null, step: null, reason: 'off: nothing is assigned', passed: [] } as const;
+const chosen = { model: 'acme/small', step: 'slot', reason: 'it is assigned to the role', passed: [] } as const;
+const asked: string[] = [];
+const maker = (changes: Partial<TitlesPorts> = {}): Titles =>
+  makeTitles({
+    store: makeTitleStore(database.pool),
+    chooseModel: async () => chosen,
+    ask: async (sessionUid) => {
+      asked.push(sessionUid);
+      return { text: `Title of ${sessionUid}` };
+    },
+    clock,
+    random: () => 0,
+    log,
+    ...changes,
+  });
+const admit = (uid: string, id: string, changes = {}) => parts.inbox.admit(aSessionKey(uid), aPrompt(uid, id, changes));
+const titleOf = async (uid: string): Promise<string | undefined> =>
+  (await database.pool.query(readTitles([uid])))[0]?.title;
+const rowOf = async (uid: string) =>
+  (
+    await parts.rows<{ state: string; reason: string | null; attempts: number }>(
+      'select state, reason, attempts from session_titles where session_uid = $1',
+      uid,
+    )
+  )[0];
+/** Rows become due by the database's clock, so tests look from a little later. */
+const later = (ms = 60_000): Promise<void> => clock.advance(Date.now() - clock.nowMs() + ms);
+
+test('B2 a session gets one title from its first prompt, and later prompts change nothing', async () => {
+  const questions: string[] = [];
+  const titles = maker({
+    ask: async (_uid, { user }) => {
+      questions.push(user);
+      return { text: '"Name the fruits"' };
+    },
+  });
+  await admit('fruit', 'm1', { parts: [{ type: 'text', text: 'list apples' }] });
+  await admit('fruit', 'm2', { parts: [{ type: 'text', text: 'list pears' }] });
+  await later();
+  await titles.lookAtDue();
+  await admit('fruit', 'm3');
+  await titles.lookAtDue();
+  assert.equal(await titleOf('fruit'), 'Name the fruits');
+  assert.equal(questions.length, 1);
+  assert.match(questions[0] ?? '', /list apples/);
+});
+
+test('of many replicas that look at once one asks, and every session has its title', async () => {
+  asked.length = 0;
+  const uids = Array.from({ length: 12 }, (_, n) => `many-${n}`);
+  await Promise.all(uids.map((uid) => admit(uid, 'm1')));
+  await later();
+  await Promise.all([maker(), maker(), maker()].map((titles) => titles.lookAtDue()));
+  assert.deepEqual([...asked].sort(), [...uids].sort());
+  assert.equal((await database.pool.query(readTitles(uids))).length, uids.length);
+});
+
+test('a replica that dies in its call leaves the title to the next one, once the lease is over', async () => {
+  await admit('dies', 'm1');
+  await later();
+  const hanging = Promise.withResolvers<never>();
+  void maker({ ask: () => hanging.promise }).lookAtDue();
+  await until('it is taken', async () => (await rowOf('dies'))?.attempts === 1);
+  await maker().lookAtDue();
+  assert.equal(await titleOf('dies'), undefined, 'the lease still holds');
+  await later(160_000);
+  await maker().lookAtDue();
+  assert.equal(await titleOf('dies'), 'Title of dies');
+});
+
+test('an answer that comes after another replica has made the title does not replace it', async () => {
+  await admit('late', 'm1');
+  await later();
+  const answer = Promise.withResolvers<{ text: string }>();
+  const first = maker({ ask: () => answer.promise }).lookAtDue();
+  await until('it is taken', async () => (await rowOf('late'))?.attempts === 1);
+  await later(160_000);
+  await maker().lookAtDue();
+  answer.resolve({ text: 'Too late' });
+  await first;
+  assert.equal(await titleOf('late'), 'Title of late');
+});
+
+test('a title is off when no model resolves, with the reason, and is tried again with the next prompt', async () => {
+  await admit('off', 'm1');
+  await later();
+  await maker({ chooseModel: async () => off }).lookAtDue();
+  assert.deepEqual(await rowOf('off'), { state: 'off', reason: 'off: nothing is assigned', attempts: 1 });
+  await maker().lookAtDue();
+  assert.equal(await titleOf('off'), undefined);
+  await admit('off', 'm2');
+  await later();
+  await maker().lookAtDue();
+  assert.equal(await titleOf('off'), 'Title of off');
+});
+
+test('a model that fails is asked again with growing pauses, four times at most', async () => {
+  await admit('fails', 'm1');
+  let calls = 0;
+  const titles = maker({
+    ask: async () => {
+      calls += 1;
+      throw new UnavailableError('provider_failed', 'the provider answered HTTP 500');
+    },
+  });
+  await later();
+  await titles.lookAtDue();
+  await titles.lookAtDue();
+  assert.equal(calls, 1, 'it waits');
+  for (let n = 2; n <= 6; n += 1) {
+    await later(n * 400_000);
+    await titles.lookAtDue();
+  }
+  assert.equal(calls, 4);
+  assert.deepEqual(await rowOf('fails'), { state: 'off', reason: 'the provider answered HTTP 500', attempts: 4 });
+});
+
+test('a prompt without text waits for one that has some', async () => {
+  await admit('shell', 'm1', { parts: [{ type: 'shell', command: 'ls' }] });
+  await later();
+  await maker().lookAtDue();
+  assert.equal((await rowOf('shell'))?.reason, 'no prompt has text yet');
+  await admit('shell', 'm2');
+  await later();
+  await maker().lookAtDue();
+  assert.equal(await titleOf('shell'), 'Title of shell');
+});
+
+test('a withdrawn first prompt names nothing', async () => {
+  await admit('taken-back', 'm1', { parts: [{ type: 'text', text: 'secret plan' }] });
+  await parts.inbox.withdraw('taken-back', 'prm_taken-back_m1');
+  await admit('taken-back', 'm2', { parts: [{ type: 'text', text: 'open plan' }] });
+  await later();
+  let question = '';
+  const ask: TitlesPorts['ask'] = async (_uid, { user }) => {
+    question = user;
+    return { text: 'A plan' };
+  };
+  await maker({ ask }).lookAtDue();
+  assert.match(question, /open plan/);
+  assert.doesNotMatch(question, /secret/);
+});
+
+test('a stop cuts the call and leaves the title due at once; a prompt of a spec is titled too', async () => {
+  await parts.inbox.admitSeen([aSessionKey('stopped')], [aPrompt('stopped', 'spec:stopped')]);
+  await later();
+  const titles = maker({
+    ask: (_uid, _question, signal) =>
+      new Promise((_resolve, reject) => {
+        if (signal.aborted) reject(new Error('cut'));
+        signal.addEventListener('abort', () => reject(new Error('cut')));
+      }),
+  });
+  titles.poke();
+  await until('it is taken', async () => (await rowOf('stopped'))?.attempts === 1);
+  await titles.stop();
+  await maker().lookAtDue();
+  assert.equal(await titleOf('stopped'), 'Title of stopped');
+});
+
+test('a session that is removed takes its title with it', async () => {
+  await admit('removed', 'm1');
+  await parts.ends.close('removed', new Date().toISOString());
+  await parts.ends.remove('removed', new Date().toISOString());
+  assert.equal(await rowOf('removed'), undefined);
+});
+
+let provider: ScriptedProvider | undefined;
+let upstreams: Upstreams | undefined;
+after(async () => {
+  await upstreams?.close();
+  await provider?.close();
+});
+
+test('B4 the title role is asked over its provider with its key, and the call is metered without a turn', async () => {
+  provider = await startScriptedProvider({ key: CANARY, models: ['scripted-large'] });
+  upstreams = makeUpstreams({ allowedAddresses: ['127.0.0.0/8'], maxConnections: 4 });
+  const base = aRegisteredProvider('demo', ['scripted-large']);
+  const priced = base.models.map((model) => ({ ...model, price_input_micro_usd: 1e6, price_output_micro_usd: 1e6 }));
+  const registry = { generation: 1, providers: [{ ...base, base_url: provider.url, models: priced }] };
+  const rows: UsageRow[] = [];
+  const calls = makeRoleCalls({
+    readRegistry: async () => registry,
+    readKeys: async () => [{ id: 'default', secret: CANARY }],
+    upstreams,
+    usage: { record: (row) => rows.push(row), isFull: () => false },
+    clock: systemClock,
+    newId: randomUUID,
+  });
+  const payer = { namespace: 'team', projectUid: 'project-1', sessionUid: 'real' };
+  await admit('real', 'm1', { parts: [{ type: 'text', text: 'say hello' }] });
+  await later();
+  await maker({
+    chooseModel: async () =>
+      resolveRole(
+        'title',
+        { slots: { ...NO_ROLES, title: 'demo/scripted-large' }, run: null, environment: null },
+        whyUnusable(registry),
+      ),
+    ask: (_uid, question, signal) => calls.ask(payer, question, signal),
+  }).lookAtDue();
+  assert.notEqual(await titleOf('real'), undefined);
+  assert.deepEqual(
+    rows.map(({ model, turnId, status, sessionUid, generation }) => [model, turnId, status, sessionUid, generation]),
+    [['demo/scripted-large', null, 200, 'real', 0]],
+  );
+  assert.ok((rows[0]?.costMicroUsd ?? 0) > 0);
+
+  const wrong = makeRoleCalls({
+    readRegistry: async () => registry,
+    readKeys: async () => [{ id: 'default', secret: 'sk-wrong-key-0987654321' }],
+    upstreams,
+    usage: { record: (row) => rows.push(row), isFull: () => false },
+    clock: systemClock,
+    newId: randomUUID,
+  });
+  await admit('refused', 'm1');
+  await later();
+  await maker({
+    ask: (_uid, question, signal) => wrong.ask(payer, { ...question, model: 'demo/scripted-large' }, signal),
+  }).lookAtDue();
+  const { reason = '' } = (await rowOf('refused')) ?? {};
+  assert.match(reason ?? '', /refused the key/);
+  assert.doesNotMatch(reason ?? '', /sk-wrong/);
+  assert.equal(rows[1]?.status, 502);
+});
+
+test('B6 a project’s list of models counts for roles too, and a role beyond it is passed over', () => {
+  const candidates = { slots: { ...NO_ROLES, title: 'acme/large' }, run: null, environment: 'env/main' };
+  const choice = resolveRole('title', candidates, whyUnusable({ ...SETTINGS_REGISTRY, allowed: ['env/*'] }));
+  assert.deepEqual([choice.model, choice.passed[0]?.why], ['env/main', 'the project does not allow acme/large']);
+  const eyes = { slots: { ...NO_ROLES, vision: 'acme/large' }, run: 'acme/eyes', environment: null };
+  const vision = resolveRole('vision', eyes, whyUnusable(SETTINGS_REGISTRY));
+  assert.deepEqual([vision.model, vision.passed[0]?.why], ['acme/eyes', 'model acme/large takes no images']);
+});
