@@ -63,15 +63,15 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
 
   const web = wireWeb(wiring);
   const identities = makeIdentities({ client, clock, audience: settings.BEEUNI_AUDIENCE });
+  const recordWrite = makeRecordWrite({
+    records: makeWriteRecords(database),
+    onLost: (error) => log.error('the end of a change could not be recorded', { err: error }),
+  });
   const guard = makeGuard({
     authenticate: makeAuthenticate({
       identify: identities.identify,
       findSessionByCredential: sessions.credentials.find,
       operator: config.operator,
-  const recordWrite = makeRecordWrite({
-    records: makeWriteRecords(database),
-    onLost: (error) => log.error('the end of a change could not be recorded', { err: error }),
-  });
     }),
     authorize: makeAuthorize({ mayAccess: identities.mayAccess }),
     takeCall: makeRateLimit({
@@ -138,18 +138,18 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
         readTitles: projects.settings.readTitles,
         newToken,
       }),
-      ...makePromptHandlers({ fetchSession, fetchProject, judgeModel, prompts: sessions.prompts }),
-      ...makeHumanRequestHandlers({
-        fetchSession,
-        requests: sessions.humanRequests,
-        mayAccess: identities.mayAccess,
-      }),
       ...makeWorkspaceHandlers({
         fetchSession,
         callDaemon: sessions.callDaemon,
         openTerminal: sessions.openTerminal,
         recordWrite,
         maxTerminals: settings.BEEUNI_MAX_STREAMS,
+      }),
+      ...makePromptHandlers({ fetchSession, fetchProject, judgeModel, prompts: sessions.prompts }),
+      ...makeHumanRequestHandlers({
+        fetchSession,
+        requests: sessions.humanRequests,
+        mayAccess: identities.mayAccess,
       }),
       ...projects.handlers,
       ...makeRecordHandlers({ fetchProject, records: makeRecordsApp({ reads: makeRecordReads(database), clock }) }),
