@@ -219,6 +219,50 @@ describe('the command line', { timeout: 300_000 }, () => {
     for (const line of json.out.trim().split('\n')) assert.doesNotThrow(() => JSON.parse(line));
   });
 
+  test('A239 shows what waits for a person, and answers it from another terminal or in the conversation', async () => {
+    await runCommand(['sessions', 'new', 'asks', '-p', 'shop'], ada);
+    const box = await sandbox('asks');
+    const call = startCommand(['sessions', 'chat', 'asks', 'Go.'], ada);
+    const turn = await box.take();
+    const ask = (id: string) =>
+      box.send(turn, 'permission.asked', { id, permission: 'bash', patterns: ['rm x'], metadata: { command: 'rm x' } });
+    await ask('per_1');
+    await call.shows('?? may the agent: bash rm x   (per_1)');
+    const list = await runCommand(['requests'], ada);
+    assert.match(list.out, /^per_1 +permission +test-\w+\/asks +\d+s +bash rm x$/m, list.err);
+    assert.equal((await runCommand(['requests', '--json'], bob)).out, '[]\n');
+    const approved = await runCommand(['sessions', 'approve', 'asks', '--always'], ada);
+    assert.deepEqual([approved.code, approved.err], [0, 'always: bash rm x\n']);
+    const again = await runCommand(['sessions', 'approve', 'asks'], ada);
+    assert.deepEqual([again.code, /has no open permission/.test(again.err)], [4, true], again.err);
+    await box.send(turn, 'permission.replied', { id: 'per_1', reply: 'always' });
+
+    const questions = [{ question: 'Which?', header: 'Pick', options: [{ label: 'A' }, { label: 'B' }] }];
+    await box.send(turn, 'question.asked', { id: 'que_1', questions });
+    await call.shows('Which? [A | B]');
+    assert.equal((await runCommand(['sessions', 'answer', 'asks', 'A', 'B'], ada)).code, 2);
+    assert.equal((await runCommand(['sessions', 'answer', 'asks', 'B'], ada)).code, 0);
+    const answers = await parts.rows<{ answer: unknown }>("select answer from human_requests where id = 'que_1'");
+    assert.deepEqual(answers[0]?.answer, { kind: 'question', answers: [['B']] });
+    await box.send(turn, 'question.replied', { id: 'que_1', answers: [['B']] });
+    await box.end(turn);
+    assert.equal((await call.done).code, 0);
+
+    const typed = startCommand(['sessions', 'chat', 'asks'], { ...ada, terminal: true });
+    await typed.shows('> ');
+    await ask('per_2');
+    await typed.shows('type o (once), a (always) or r (reject)');
+    typed.type('r\r');
+    await until('it is refused', async () => {
+      const [row] = await parts.rows<{ answer: { reply?: string } | null }>(
+        "select answer from human_requests where id = 'per_2'",
+      );
+      return row?.answer?.reply === 'reject';
+    });
+    typed.type('/quit\r');
+    assert.equal((await typed.done).code, 0);
+  });
+
   test('prints the log from a place on, and follows it', async () => {
     const all = await runCommand(['sessions', 'log', 'talk', '--json'], ada);
     const seqs = all.out
