@@ -6,6 +6,7 @@ import { createHttpServer, type HttpServer, type RequestRecord } from '#base/htt
 import { mountUpgrade } from '#base/http/upgrade.ts';
 import type { Logger } from '#base/log.ts';
 import type { Listener } from '#schema/define-route.ts';
+import * as policyRoutes from '#schema/rest/agent-policies.ts';
 import * as fileRoutes from '#schema/rest/files.ts';
 import * as projectRoutes from '#schema/rest/projects.ts';
 import * as promptRoutes from '#schema/rest/prompts.ts';
@@ -20,6 +21,7 @@ import { healthReportRoute } from '#schema/wire/health.ts';
 import * as syncRoutes from '#schema/wire/sync.ts';
 import { appendEventsRoute, byeRoute, nextTurnRoute } from '#schema/wire/turns.ts';
 import { webImagesRoute, webScrapeRoute, webSearchRoute } from '#schema/wire/web.ts';
+import type { AgentPolicyHandlers } from './http/agent-policies.ts';
 import { apiDocument } from './http/api-document.ts';
 import { type GatewayHandlers, mountGateway } from './http/gateway.ts';
 import type { Guard, Handler, NdjsonHandler, SseHandler } from './http/handler.ts';
@@ -66,6 +68,7 @@ export type PublicHandlers = ProjectHandlers &
   ModelHandlers &
   RecordHandlers &
   SettingsHandlers &
+  AgentPolicyHandlers &
   Readonly<{
     streamEvents: SseHandler<typeof promptRoutes.streamEventsRoute>;
     getEvent: Handler<typeof promptRoutes.getEventRoute>;
@@ -142,6 +145,9 @@ const mountPublic = (server: HttpServer, handlers: PublicHandlers, guard: Guard)
   mount(server, settingsRoutes.getSupervisorRoute, handlers.getSupervisor, guard);
   mount(server, settingsRoutes.putSupervisorRoute, handlers.putSupervisor, guard);
   mount(server, settingsRoutes.getEffectiveSettingsRoute, handlers.getEffectiveSettings, guard);
+  mount(server, policyRoutes.getAgentPolicyRoute, handlers.getAgentPolicy, guard);
+  mount(server, policyRoutes.putAgentPolicyRoute, handlers.putAgentPolicy, guard);
+  mount(server, policyRoutes.getProjectEffectiveRoute, handlers.getProjectEffective, guard);
 };
 
 const mountSandbox = (server: HttpServer, handlers: SandboxHandlers, guard: Guard): void => {

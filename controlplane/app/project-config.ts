@@ -5,8 +5,10 @@ import type { Project } from '#schema/resources/project.ts';
 import type { Session } from '#schema/resources/session.ts';
 import { isModelAllowed, isUsableModel, usableModelNames } from '#schema/rules/check-model.ts';
 import { effectiveAgent, effectiveModel } from '#schema/rules/effective-model.ts';
+import { agentVisionOf } from '#schema/settings/agent-policy.ts';
 import { MODEL_ROLES } from '#schema/settings/roles.ts';
-import type { ClaimedModel } from '#schema/wire/claim.ts';
+import type { ClaimedModel, CompiledAgent } from '#schema/wire/claim.ts';
+import { type AgentPolicyStore, NO_POLICY, policyOf, type StoredPolicy } from './agent-policies.ts';
 import { grantedSecrets } from './granted-secrets.ts';
 import type { ClaimConfig } from './ports.ts';
 import { platformModel } from './project-models.ts';
@@ -24,6 +26,7 @@ export type ProjectConfigPorts = Readonly<{
   defaultModel: string | undefined;
   author: Readonly<{ name: string; email: string }>;
   settings: Pick<SettingsApp, 'current'>;
+  listPolicies: AgentPolicyStore['list'];
 }>;
 
 /** Granted environment of a session with the revision that it belongs to. */
@@ -72,6 +75,13 @@ const agentOf = (session: Session, project: Project, config: ProjectConfig): str
   const decided = effectiveAgent(layers, isDeclared).value;
   return isDeclared(decided) ? decided : config.defaultAgent;
 };
+
+/** The agents with the image policies that are saved for them. Source: 40-settings B7. */
+const withVision = (agents: readonly CompiledAgent[], policies: readonly StoredPolicy[]): readonly CompiledAgent[] =>
+  agents.map((agent) => {
+    const saved = policies.find((policy) => policy.agent === agent.name)?.saved ?? NO_POLICY;
+    return { ...agent, vision: agentVisionOf(policyOf(saved)) };
+  });
 
 /** Makes the functions. */
 export const makeProjectConfig = (ports: ProjectConfigPorts): ProjectConfigApp => {
@@ -161,7 +171,7 @@ export const makeProjectConfig = (ports: ProjectConfigPorts): ProjectConfigApp =
       return {
         baseBranch: base,
         baseCommit,
-        agents: config.agents,
+        agents: withVision(config.agents, await ports.listPolicies(project.metadata.uid)),
         beeuniTools: config.beeuniTools,
         projectTools: config.projectTools,
         configDirs: config.configDirs,

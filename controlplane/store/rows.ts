@@ -221,7 +221,6 @@ export const ROWS = {
     status: whole.nullable(),
     body: json.nullable(),
   }),
-  workspace_settings: z.object({ key: text, value: json, updated_at: time }),
   session_titles: z.object({
     session_uid: text,
     state: z.enum(['due', 'made', 'off']),
@@ -239,3 +238,13 @@ export const ROWS = {
     applied_at: time,
   }),
 } as const satisfies Readonly<Record<string, z.ZodObject>>;
+  agent_policies: z.object({
+    project_uid: text,
+    agent: text,
+    vision: flag.nullable(),
+    vision_describe: flag.nullable(),
+    vision_keep_images: whole.nullable(),
+    revision: whole,
+    updated_at: time,
+  }),
+  workspace_settings: z.object({ key: text, value: json, updated_at: time }),

@@ -44,6 +44,18 @@ begin
   raise exception 'a generation only grows' using errcode = 'check_violation';
 end $function$;
 
+create table agent_policies (
+  project_uid text not null,
+  agent text not null,
+  vision boolean,
+  vision_describe boolean,
+  vision_keep_images integer,
+  revision bigint not null default 0,
+  updated_at timestamp with time zone not null default now(),
+  constraint agent_policies_project_uid_fkey FOREIGN KEY (project_uid) REFERENCES projects(uid) ON DELETE CASCADE,
+  constraint agent_policies_pkey PRIMARY KEY (project_uid, agent)
+);
+
 create table audit (
   id bigint not null generated always as identity,
   at timestamp with time zone not null default now(),

@@ -7,6 +7,7 @@ import { makeRateLimit } from '../app/rate-limit.ts';
 import { makeRecordsApp } from '../app/records.ts';
 import { makeReseal } from '../app/reseal.ts';
 import { makeRecordWrite } from '../app/writes.ts';
+import { makeAgentPolicyHandlers } from '../http/agent-policies.ts';
 import { makeAuthenticate } from '../http/authenticate.ts';
 import { makeAuthorize } from '../http/authorize.ts';
 import { mountGit } from '../http/git.ts';
@@ -154,6 +155,7 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
       ...projects.handlers,
       ...makeRecordHandlers({ fetchProject, records: makeRecordsApp({ reads: makeRecordReads(database), clock }) }),
       ...projects.settings.handlers,
+      ...makeAgentPolicyHandlers({ fetchProject, ...projects.policies }),
       streamEvents,
       getEvent: makeGetEvent({ fetchSession, readEvent: sessions.readEvent }),
     },

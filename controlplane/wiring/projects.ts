@@ -7,15 +7,18 @@ import { ForbiddenError } from '#base/errors.ts';
 import { parseYaml } from '#base/yaml.ts';
 import type { KubeClient } from '#kube/client.ts';
 import { defaultBranchName } from '#kube/names.ts';
+import { MANIFEST_RUNTIMES } from '#schema/resources/sandbox-fields.ts';
 import type { ModelVerdict } from '#schema/rest/workspace.ts';
 import { BUDGET_KNOBS } from '#schema/settings/budgets.ts';
 import type { ProviderInput } from '#schema/settings/providers.ts';
 import { isModelRole } from '#schema/settings/roles.ts';
+import { makeAgentPolicies } from '../app/agent-policies.ts';
 import { makeModelsApp } from '../app/models.ts';
 import type { ClaimConfig } from '../app/ports.ts';
 import { makeProjectConfig } from '../app/project-config.ts';
 import { readProjectCredentials } from '../app/project-credentials.ts';
 import { makeProjectPoller } from '../app/project-poller.ts';
+import { projectEffective } from '../app/project-effective.ts';
 import { makeProjectSync, type ProjectSync } from '../app/project-sync.ts';
 import { makeReadProviderKeys } from '../app/provider-keys.ts';
 import type { RegisteredProvider } from '../app/provider-ports.ts';
@@ -39,11 +42,13 @@ import {
 import { makeRepositories } from '../git/repositories.ts';
 import { makeGit } from '../git/run.ts';
 import type { GatewayHandlers } from '../http/gateway.ts';
+import type { AgentPolicyPorts } from '../http/agent-policies.ts';
 import { type ModelHandlers, makeModelHandlers } from '../http/models.ts';
 import { makeProjectSyncHandlers, type ProjectSyncHandlers } from '../http/project-sync.ts';
 import { makeProviderHandlers, type ProviderHandlers } from '../http/providers.ts';
 import { makeSecrets } from '../kubernetes/secrets.ts';
 import { makeProjectStore } from '../store/projects.ts';
+import { makeAgentPolicyStore } from '../store/agent-policies.ts';
 import { makeProviderStore } from '../store/provider-store.ts';
 import { listRunningOfProject } from '../store/sessions.ts';
 import { type Background, type Basics, makeRounds } from './basics.ts';
@@ -83,6 +88,7 @@ export type ProjectsSide = Readonly<{
   gateway: GatewayHandlers;
   /** Sets the gateway's gauges. */
   refreshGateway: () => void;
+  policies: Omit<AgentPolicyPorts, 'fetchProject'>;
   gitProxy: GitProxy;
   background: readonly Background[];
 }>;
@@ -207,6 +213,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     branchCommit,
     defaultModel,
     author: { name: settings.BEEUNI_GIT_AUTHOR_NAME, email: settings.BEEUNI_GIT_AUTHOR_EMAIL },
+  const policies = makeAgentPolicyStore(database);
     settings: workspace.app,
   });
 
@@ -215,6 +222,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     const project = resources.projects.findByUid(projectUid);
     await Promise.all(
       running.map(async ({ uid }) => {
+    listPolicies: policies.list,
         const session = resources.sessions.findByUid(uid);
         if (session === undefined || project === undefined) return;
         const granted = await projectConfig.sessionEnv(session, project);
@@ -341,6 +349,26 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
       const result = verdict?.valid === false ? 'refused' : 'valid';
       wiring.instruments.modelValidationTotal.inc({ result, reason: verdict?.code ?? 'none' });
       return verdict;
+    policies: {
+      policies: makeAgentPolicies({ store: policies, projects: projectStore }),
+      explain: async (project) => {
+        const [stored, saved, current] = await Promise.all([
+          projectStore.find(project.metadata.uid),
+          policies.list(project.metadata.uid),
+          registry.fresh(),
+        ]);
+        const runtime = stored?.fact?.manifest.lastValid?.runtime ?? project.status?.manifest?.runtime;
+        return projectEffective({
+          project,
+          platformFlags: config.flags,
+          config: stored?.config,
+          runtime: MANIFEST_RUNTIMES.find((known) => known === runtime),
+          registry: current,
+          defaultModel,
+          policies: saved,
+        });
+      },
+    },
     },
     findProvider: async (id) => {
       const stored = await providerStore.find(id);

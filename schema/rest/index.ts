@@ -1,5 +1,6 @@
 // Every route of the public listener, in one list: mounted, documented and walked by tests.
 import type { Route } from '../define-route.ts';
+import * as policies from './agent-policies.ts';
 import * as files from './files.ts';
 import * as projects from './projects.ts';
 import * as prompts from './prompts.ts';
@@ -24,6 +25,7 @@ export const PUBLIC_ROUTES: readonly Route[] = [
   sessions,
   workspace,
   settings,
+  policies,
 ]
   .flatMap((file) => Object.values(file).filter(isRoute))
   .sort((a, b) => (a.path + a.method < b.path + b.method ? -1 : 1));

@@ -2,6 +2,7 @@
 // Must not know who serves or calls it.
 import { z } from 'zod';
 import { defineRoute } from '../define-route.ts';
+import { agentVision } from '../settings/agent-policy.ts';
 import { MODEL_ROLES } from '../settings/roles.ts';
 
 /** One model as a harness needs to know it. Sizes in tokens. */
@@ -34,6 +35,7 @@ export const compiledAgent = z.object({
   tools: z.union([z.enum(['all', 'none']), z.array(z.string())]),
   skills: z.union([z.enum(['all', 'none']), z.array(z.string())]),
   hidden: z.boolean().optional(),
+  vision: agentVision.optional().describe('absent: pixels, without limit'),
 });
 
 /** A module of the repository that is a tool. Source: A94. */

@@ -411,6 +411,7 @@ test('a claim gets base, agent, model and exactly the granted secrets', async ()
     branchCommit: async (_uid, branch) => (branch === 'develop' ? 'd'.repeat(40) : undefined),
     defaultModel: undefined,
     author: { name: 'Beeuni', email: 'agent@beeuni.dev' },
+    listPolicies: async () => [],
     settings: { current: async () => ({ revision: 0, budgets: COMPILED_BUDGETS, roles: NO_ROLES, hab: COMPILED_HAB }) },
   });
   const entry = (env: string, agents: string[]) => ({ env, secretRef: { name: 'app', key: env }, agents });
