@@ -27,7 +27,7 @@ import { ensureSessions, type LockedSession, lockSessions, wantStart } from './s
 import { readSettings } from './settings-store.ts';
 import { type Database, firstRow, type Query } from './statement.ts';
 import { wantTitles } from './titles.ts';
-import { askAbort, getTurnSettings, insertTurn , getOpenTurn } from './turns.ts';
+import { askAbort, getTurnSettings, insertTurn } from './turns.ts';
 
 /** Prompts that may wait in one session. */
 const MAX_QUEUED = 1_000;
@@ -115,23 +115,23 @@ export const makePromptInbox = (database: Database): PromptInbox => ({
       }
       const made = await firstRow(query, insertPrompts([prompt]));
       if (made === undefined) throw new Error('a prompt of a locked session was not inserted');
+      await query(wantTitles([session.uid]));
       const asked = prompt.delivery === 'interrupt' ? await firstRow(query, askAbort(session.uid)) : undefined;
       await raiseFact(query, { kind: 'session', uid: session.uid });
       return { prompt: made, created: true, abortTurnId: asked?.id };
     }),
 
   admitSeen: (sessions, prompts) =>
-      await query(wantTitles([session.uid]));
     database.withTransaction(async (query) => {
       const created = await query(ensureSessions(sessions));
       const queued = prompts.length === 0 ? [] : await query(insertPrompts(prompts));
+      if (queued.length > 0) await query(wantTitles(queued.map((row) => row.session_uid)));
       const uids = new Set([...created.map((row) => row.uid), ...queued.map((row) => row.session_uid)]);
       await raiseFacts(
         query,
         [...uids].map((uid) => ({ kind: 'session', uid })),
       );
     }),
-      if (queued.length > 0) await query(wantTitles(queued.map((row) => row.session_uid)));
 
   take: (taker, turnIdOf, pin) =>
     database.withTransaction(async (query) => {
