@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { DaemonProcess } from '#test/support/daemon-process.ts';
 import { whyNoOpencode } from '#test/support/opencode.ts';
+import { until } from '#test/support/until.ts';
 import { CANARY, makeRig, type Rig } from './rig.ts';
 
 const skip = whyNoOpencode() ?? false;
@@ -18,6 +19,17 @@ type ToolPart = Readonly<{
 
 const module = (body: string): string =>
   `export default { description: 'A tool of the project.', parameters: { type: 'object', properties: { text: { type: 'string' } } }, async execute(args, context) { ${body} } };\n`;
+
+/** A server of the Model Context Protocol with one tool, over standard input and output. */
+const MCP_SERVER = `
+const send = (id, result) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result }) + '\\n');
+require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (method === 'initialize') send(id, { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'bees', version: '1' } });
+  else if (method === 'tools/list') send(id, { tools: [{ name: 'buzz', description: 'Buzzes.', inputSchema: { type: 'object' } }] });
+  else if (method === 'tools/call') send(id, { content: [{ type: 'text', text: 'bzzz' }] });
+  else if (id !== undefined) send(id, {});
+});`;
 
 describe('tools in OpenCode', { skip, timeout: 900_000 }, () => {
   let rig: Rig;
@@ -66,6 +78,7 @@ describe('tools in OpenCode', { skip, timeout: 900_000 }, () => {
           { name: 'echo_env', path: 'tools/echo-env.ts' },
           { name: 'thrower', path: 'tools/thrower.ts' },
           { name: 'broken', path: 'tools/broken.ts' },
+          { name: 'sleeper', path: 'tools/sleeper.ts' },
           { name: 'long_output', path: 'tools/long-output.ts' },
         ],
         agents: [
@@ -78,6 +91,14 @@ describe('tools in OpenCode', { skip, timeout: 900_000 }, () => {
             skills: ['deploying'],
             permission: { websearch: 'ask' },
           },
+          {
+            name: 'asker',
+            mode: 'primary',
+            prompt: 'You are asker.',
+            tools: 'all',
+            skills: 'none',
+            permission: { memory: { '*': 'allow', 'memory/locked/*': 'ask' }, edit: 'deny' },
+          },
         ],
       },
       files: {
@@ -87,6 +108,9 @@ describe('tools in OpenCode', { skip, timeout: 900_000 }, () => {
         )}`,
         'tools/lib/word.ts': "export const word: string = 'helper';\n",
         'tools/thrower.ts': module("throw new Error('no honey today')"),
+        'tools/sleeper.ts': `import { spawn } from 'node:child_process';\n${module(
+          "const child = spawn('sleep', ['600']); console.log('sleeper ' + process.pid + ' ' + child.pid); await new Promise((resolve) => child.on('exit', resolve)); return 'slept'",
+        )}`,
         'tools/broken.ts': "throw new Error('broken at load');\n",
         'tools/long-output.ts': module("return Array.from({ length: 5000 }, (_, at) => 'line ' + at).join('\\n')"),
         'skills/deploying/SKILL.md':
@@ -97,8 +121,14 @@ describe('tools in OpenCode', { skip, timeout: 900_000 }, () => {
         'skills/nameless/SKILL.md': '---\nname: other\ndescription: x\n---\n',
         'harnesses/opencode/commands/greet.md': '---\ndescription: Greets\nicon: bee\n---\n@@say hello $1\n',
         'harnesses/opencode/commands/bad.md': '---\nagent: [1, 2]\n---\nnothing\n',
-        'harnesses/opencode/opencode.jsonc':
-          '{\n  // comments are fine\n  "share": "auto", "model": "evil/model", "plugin": ["./x.ts"],\n  "permission": { "question": "allow" },\n  "command": { "bye": { "template": "@@say bye", "description": "Says bye" } },\n}\n',
+        'harnesses/opencode/opencode.jsonc': `// Comments are fine.\n${JSON.stringify({
+          share: 'auto',
+          model: 'evil/model',
+          plugin: ['./x.ts'],
+          permission: { question: 'allow' },
+          command: { bye: { template: '@@say bye', description: 'Says bye' } },
+          mcp: { bees: { type: 'local', command: ['node', '-e', MCP_SERVER] } },
+        })}\n`,
         'harnesses/opencode/tools/image_search.ts':
           "export default { description: 'The own copy.', args: {}, async execute() { return 'from the copy of the project' } };\n",
         'harnesses/opencode/tools/weigh.ts':
@@ -199,6 +229,54 @@ describe('tools in OpenCode', { skip, timeout: 900_000 }, () => {
     assert.deepEqual([part.state.status, part.state.error], ['error', 'no honey today']);
   });
 
+  it('A53 governs memory by a rule of its own only, and asks where that says so', async () => {
+    const free = await call('memory', { command: 'create', path: 'memory/free.md', file_text: 'x' }, 'asker');
+    assert.equal(free.state.output, 'memory/free.md is written', 'a rule for edit has no say');
+    const locked = { command: 'create', path: 'memory/locked/a.md', file_text: 'x' };
+    const answer = async (reply: 'once' | 'reject', asked: Promise<ToolPart>): Promise<ToolPart> => {
+      const request = await until('the request is told', () =>
+        rig.controlPlane.events.find((event) => event.type === 'permission.asked' && !answered.has(event.data['id'])),
+      );
+      answered.add(request.data['id']);
+      assert.deepEqual([request.data['permission'], request.data['patterns']], ['memory', ['memory/locked/a.md']]);
+      const path = `/beeuni/requests/${String(request.data['id'])}`;
+      await daemon.call('POST', path, rig.controlPlane.daemonCredential, { kind: 'permission', reply });
+      return asked;
+    };
+    const answered = new Set<unknown>();
+    const refused = await answer('reject', call('memory', locked, 'asker'));
+    assert.equal(refused.state.status, 'error');
+    assert.ok(!existsSync(join(rig.folders.workspace, 'memory/locked')));
+    const allowed = await answer('once', call('memory', locked, 'asker'));
+    assert.equal(allowed.state.output, 'memory/locked/a.md is written');
+  });
+
+  it('FB6 ends a tool of the project with its turn, and leaves no process', async () => {
+    const turnId = rig.controlPlane.prompt('@@tool sleeper {}\n@@say never');
+    await daemon.call('POST', '/beeuni/nudge', rig.controlPlane.daemonCredential, { reason: 'prompt' });
+    const printed = await until('the tool runs', async () => {
+      const logs = await daemon.call('GET', '/beeuni/logs?source=harness', rig.controlPlane.daemonCredential);
+      return /sleeper (\d+) (\d+)/.exec(JSON.stringify(logs.body)) ?? undefined;
+    });
+    await daemon.call('POST', '/beeuni/abort', rig.controlPlane.daemonCredential, { turnId });
+    const end = await rig.controlPlane.event('turn.ended', turnId);
+    assert.equal(end.data['outcome'], 'Aborted');
+    await until(
+      'both processes are gone',
+      () => !existsSync(`/proc/${printed[1]}`) && !existsSync(`/proc/${printed[2]}`),
+    );
+    const ends = rig.controlPlane.eventsOf(turnId).filter((event) => event.type === 'tool.terminal');
+    assert.deepEqual(
+      ends.map((event) => event.data['outcome']),
+      ['aborted'],
+    );
+  });
+
+  it('A62 offers the tools of an MCP server that the folder of the project names', async () => {
+    const part = await call('bees_buzz', {});
+    assert.equal(part.state.output, 'bzzz');
+  });
+
   it('A108 cuts a long output and names the file with all of it', async () => {
     const part = await call('long_output', {});
     const output = part.state.output ?? '';
@@ -256,7 +334,7 @@ describe('tools in OpenCode', { skip, timeout: 900_000 }, () => {
     const config = JSON.parse(readFileSync(join(folder, '../opencode.json'), 'utf8')) as Record<string, unknown>;
     assert.deepEqual(
       Object.keys(config).sort(),
-      ['$schema', 'command', 'instructions', 'permission'],
+      ['$schema', 'command', 'instructions', 'mcp', 'permission'],
       'with what OpenCode adds',
     );
   });
