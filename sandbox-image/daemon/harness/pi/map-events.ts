@@ -27,6 +27,8 @@ type Answer = {
   createdAt: string;
   parts: Map<number, Readonly<{ id: string; startedAt: string }>>;
   finish: PiAssistant | undefined;
+  /** One of its calls was aborted. */
+  aborted: boolean;
 };
 
 const iso = (timeMs: number): string => new Date(timeMs).toISOString();
@@ -122,8 +124,10 @@ export const createEventMapper = (threadId: string, seed: string): EventMapper =
   };
 
   const onAssistant = (message: PiAssistant, nowMs: number): readonly HarnessEvent[] => {
+    // After an abort of its tools Pi asks the model once more, in vain: nothing to show.
+    if (message.stopReason === 'aborted' && message.content.length === 0) return [];
     const id = newId('msg');
-    answer = { id, createdAt: iso(nowMs), parts: new Map(), finish: undefined };
+    answer = { id, createdAt: iso(nowMs), parts: new Map(), finish: undefined, aborted: false };
     const started = assistantOf(id, answer.createdAt, { tokens: tokensOf(undefined), cost: 0 });
     return FAILED.has(message.stopReason) ? [started] : [started, part(id, newId('prt'), { type: 'step-start' })];
   };
@@ -193,6 +197,8 @@ export const createEventMapper = (threadId: string, seed: string): EventMapper =
     const metadata = metadataOf(result);
     // A command that ran to its end has an output, whatever its exit code says.
     const failed = isError && metadata['exit'] === undefined;
+    const aborted = failed && isAborted(text);
+    if (aborted && answer?.id === call.messageId) answer.aborted = true;
     call.state = present({
       status: failed ? 'error' : 'completed',
       input: call.state.input,
@@ -201,7 +207,7 @@ export const createEventMapper = (threadId: string, seed: string): EventMapper =
       startedAt: call.state.startedAt ?? iso(nowMs),
       endedAt: iso(nowMs),
     }) as State;
-    return end(callId, call, failed ? (isAborted(text) ? 'aborted' : 'error') : 'completed');
+    return end(callId, call, aborted ? 'aborted' : failed ? 'error' : 'completed');
   };
 
   const onTurnEnd = (nowMs: number): readonly HarnessEvent[] => {
@@ -218,9 +224,10 @@ export const createEventMapper = (threadId: string, seed: string): EventMapper =
     calls.clear();
     const numbers = { tokens: tokensOf(finish.usage), cost: finish.usage.cost.total };
     const createdAt = current.createdAt;
-    if (FAILED.has(finish.stopReason)) {
+    if (current.aborted || FAILED.has(finish.stopReason)) {
       const found = turnErrorOf(finish.errorMessage);
-      const error = finish.stopReason === 'aborted' ? { code: 'aborted' as const, message: 'Aborted' } : found;
+      const isAbort = current.aborted || finish.stopReason === 'aborted';
+      const error = isAbort ? { code: 'aborted' as const, message: 'Aborted' } : found;
       // An overflow is mended by a compaction, or told as the error of the turn. Source: A136.
       const shown = error.code === 'context_length' ? undefined : error;
       events.push(assistantOf(current.id, createdAt, { ...numbers, completedAt: iso(nowMs), error: shown }));
