@@ -125,6 +125,7 @@ export const makeClaim = (ports: ClaimsPorts): Claim => {
       models: [...settings.models],
       maxModelRequestBytes: settings.maxModelRequestBytes,
       roles: [...(settings.roles ?? [])],
+      ...(settings.limits === undefined ? {} : { limits: { ...settings.limits } }),
       env: { ...settings.env },
       envRevision: settings.envRevision,
       unattended: isUnattended(session),

@@ -3,6 +3,7 @@
 import type { TurnErrorCode, TurnOutcome } from '#schema/events/envelope.ts';
 import type { Project } from '#schema/resources/project.ts';
 import type { Session } from '#schema/resources/session.ts';
+import type { ProcessLimits } from '#schema/settings/budgets.ts';
 import type { ClaimedModel, ClaimedProjectTool, ClaimedRole, CompiledAgent, ConfigDirs } from '#schema/wire/claim.ts';
 
 /** The Session whose `status.pod.uid` is this pod, from the cache. */
@@ -31,6 +32,7 @@ export type ClaimSettings = Readonly<{
   envRevision: number;
   maxModelRequestBytes: number;
   roles?: readonly ClaimedRole[] | undefined;
+  limits?: ProcessLimits | undefined;
 }>;
 
 /** Settings of a claim, or why it has to wait. Errors: UnavailableError. */

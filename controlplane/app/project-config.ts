@@ -6,6 +6,7 @@ import type { Session } from '#schema/resources/session.ts';
 import { isModelAllowed, isUsableModel, usableModelNames } from '#schema/rules/check-model.ts';
 import { effectiveAgent, effectiveModel } from '#schema/rules/effective-model.ts';
 import { agentVisionOf } from '#schema/settings/agent-policy.ts';
+import type { ProcessLimits } from '#schema/settings/budgets.ts';
 import { MODEL_ROLES } from '#schema/settings/roles.ts';
 import type { ClaimedModel, CompiledAgent } from '#schema/wire/claim.ts';
 import { type AgentPolicyStore, NO_POLICY, policyOf, type StoredPolicy } from './agent-policies.ts';
@@ -27,6 +28,7 @@ export type ProjectConfigPorts = Readonly<{
   author: Readonly<{ name: string; email: string }>;
   settings: Pick<SettingsApp, 'current'>;
   listPolicies: AgentPolicyStore['list'];
+  limits: ProcessLimits;
 }>;
 
 /** Granted environment of a session with the revision that it belongs to. */
@@ -183,6 +185,7 @@ export const makeProjectConfig = (ports: ProjectConfigPorts): ProjectConfigApp =
         envRevision: stored.secretsRevision,
         maxModelRequestBytes: budgets.max_model_request_bytes,
         roles,
+        limits: ports.limits,
       };
     },
   };

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Session } from '#schema/resources/session.ts';
+import { COMPILED_LIMITS } from '#schema/settings/budgets.ts';
 import { type RunSettings, runSettings } from '#schema/settings/run-settings.ts';
 import { turnIdOf } from './prompts.ts';
 import type { PromptWithParts, Taking } from './session-records.ts';
@@ -13,6 +14,7 @@ const prompt = { id: 'prm_1', message_id: 'm1', parts: [{ type: 'text', text: 'h
 const taking = (taken: Taking, spec: Partial<Session['spec']> = {}) =>
   makeTakeNextTurn({
     take: async () => taken,
+    limits: COMPILED_LIMITS,
     preparePin: async () => () => assert.fail('nothing is pinned here'),
     findSessionByUid: () => ({ spec }) as Session,
   })(claim);
@@ -31,10 +33,12 @@ test('10-kubernetes §3 agent and model are those of the prompt, else those that
   assert.deepEqual([none?.agent, none?.model], [null, null]);
 });
 
-test('B19 B20 a turn brings the settings of its run, and none when it was taken before settings were pinned', async () => {
+test('B19 B20 B21 a turn brings the settings of its run beside the limits of now, and no settings when it was taken before settings were pinned', async () => {
   const settings = runSettings.parse({ revision: 4, hash: 'a'.repeat(64), budgets: {}, roles: {} });
   const turn = await taking(taken({}, settings));
   assert.deepEqual(turn?.settings, settings);
+  assert.deepEqual(turn?.limits, COMPILED_LIMITS, 'B21 limits are told as they are now, beside the snapshot');
+  assert.ok(!('limits' in settings));
   const old = await taking(taken());
   assert.ok(old !== null && !('settings' in old));
 });

@@ -1,6 +1,7 @@
 // Gives a daemon its next turn: the oldest prompt that waits, or the one that it already runs.
 // Must not know SQL or HTTP. Source: 10-kubernetes §3 (agent and model count from the next turn).
 import { ConflictError } from '#base/errors.ts';
+import type { ProcessLimits } from '#schema/settings/budgets.ts';
 import type { Turn } from '#schema/wire/turns.ts';
 import type { FindSessionByUid } from './ports.ts';
 import { turnIdOf } from './prompts.ts';
@@ -15,6 +16,7 @@ export type TurnsPorts = Readonly<{
     pin: PinSettings,
   ) => Promise<Taking>;
   preparePin: PreparePin;
+  limits: ProcessLimits;
   findSessionByUid: FindSessionByUid;
 }>;
 
@@ -40,5 +42,6 @@ export const makeTakeNextTurn =
       agent: prompt.agent ?? spec?.agent ?? null,
       model: prompt.model ?? spec?.model ?? null,
       ...(settings === null ? {} : { settings }),
+      limits: { ...ports.limits },
     };
   };

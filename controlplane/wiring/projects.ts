@@ -223,6 +223,8 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     await Promise.all(
       running.map(async ({ uid }) => {
     listPolicies: policies.list,
+    limits: config.settingsEnvironment.limits,
+    listPolicies: policies.list,
         const session = resources.sessions.findByUid(uid);
         if (session === undefined || project === undefined) return;
         const granted = await projectConfig.sessionEnv(session, project);

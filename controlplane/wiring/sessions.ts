@@ -258,3 +258,4 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
     ],
   };
 };
+        limits: config.settingsEnvironment.limits,

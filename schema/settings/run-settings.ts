@@ -1,7 +1,14 @@
 // The settings of one run: read once when its turn is taken, and the only ones that it uses, whatever is saved later.
 // Source: 40-settings B19, B20, 70-joins J3. Must not know who issues or keeps a snapshot.
 import { z } from 'zod';
-import { BUDGET_NAMES, type BudgetKnob, type Budgets, COMPILED_BUDGETS } from './budgets.ts';
+import {
+  BUDGET_NAMES,
+  type BudgetKnob,
+  type Budgets,
+  COMPILED_BUDGETS,
+  LIMIT_NAMES,
+  type ProcessLimit,
+} from './budgets.ts';
 import { MODEL_ROLES, type ModelRole } from './roles.ts';
 
 const shapeOf = <K extends string, T extends z.ZodType>(names: readonly K[], type: T) =>
@@ -24,6 +31,12 @@ export const runSettings = z.object({
   budgets: pinnedBudgets,
   roles: pinnedRoles,
 });
+
+/**
+ * Image caps and time limits as they are when they are told: no part of a snapshot, so a run uses the newest ones that it
+ * knows. Units: bytes, pixels, milliseconds. Source: B21, J3.
+ */
+export const processLimits = shapeOf<ProcessLimit, z.ZodInt>(LIMIT_NAMES, z.int().min(1));
 
 /** See runSettings. */
 export type RunSettings = z.output<typeof runSettings>;

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { defineRoute } from '../define-route.ts';
 import { agentVision } from '../settings/agent-policy.ts';
 import { MODEL_ROLES } from '../settings/roles.ts';
+import { processLimits } from '../settings/run-settings.ts';
 
 /** One model as a harness needs to know it. Sizes in tokens. */
 export const claimedModel = z.object({
@@ -85,6 +86,7 @@ export const claimAnswer = z.object({
   models: z.array(claimedModel).max(64),
   gatewayPath: z.string().describe('path prefix of the model gateway on the sandbox listener'),
   maxModelRequestBytes: z.int().min(0),
+  limits: processLimits.optional().describe('image caps and time limits; without them the compiled values count'),
   roles: z.array(claimedRole).max(16).default([]).describe('the model of each role for this session'),
   env: z.record(z.string(), z.string()).describe('granted project secrets'),
   envRevision: z.int().min(0),

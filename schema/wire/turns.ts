@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { defineRoute } from '../define-route.ts';
 import { daemonEvent } from '../events/envelope.ts';
-import { runSettings } from '../settings/run-settings.ts';
+import { processLimits, runSettings } from '../settings/run-settings.ts';
 
 /** One part of a prompt. */
 export const promptPart = z.object({ type: z.literal('text'), text: z.string().min(1).max(1_048_576) });
@@ -28,6 +28,7 @@ export const turn = z.object({
   agent: z.string().max(128).nullable(),
   model: z.string().max(256).nullable(),
   settings: runSettings.optional().describe('pinned for this run; without it the compiled values count'),
+  limits: processLimits.optional().describe('as they are now; they may differ when the turn is given out again'),
 });
 
 /**

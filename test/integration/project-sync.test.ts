@@ -30,7 +30,7 @@ import { makeSeal, parseSealKeys } from '#controlplane/store/seal.ts';
 import type { Project } from '#schema/resources/project.ts';
 import { ProjectKind } from '#schema/resources/project.ts';
 import { type Session, SessionKind } from '#schema/resources/session.ts';
-import { COMPILED_BUDGETS } from '#schema/settings/budgets.ts';
+import { COMPILED_BUDGETS, COMPILED_LIMITS } from '#schema/settings/budgets.ts';
 import { COMPILED_HAB } from '#schema/settings/hab.ts';
 import { type ProviderInput, providerInput } from '#schema/settings/providers.ts';
 import { NO_ROLES } from '#schema/settings/roles.ts';
@@ -412,6 +412,7 @@ test('a claim gets base, agent, model and exactly the granted secrets', async ()
     defaultModel: undefined,
     author: { name: 'Beeuni', email: 'agent@beeuni.dev' },
     listPolicies: async () => [],
+    limits: COMPILED_LIMITS,
     settings: { current: async () => ({ revision: 0, budgets: COMPILED_BUDGETS, roles: NO_ROLES, hab: COMPILED_HAB }) },
   });
   const entry = (env: string, agents: string[]) => ({ env, secretRef: { name: 'app', key: env }, agents });

@@ -42,7 +42,6 @@ const UNRAISED_CODES = [
   'budget_reached',
   'feature_not_supported',
   'manifest_invalid',
-  'precondition_failed',
   'prompt_too_large',
   'push_refused',
   'session_suspended',
