@@ -187,8 +187,9 @@ export const createTurnRunner = (ports: TurnRunnerPorts): TurnRunner => {
       if (!(await waitForRest(server, turn))) return signal.aborted ? { kind: 'aborted' } : DIED;
       await settle(server, turn);
       const end = turnEndOf(turn.watch);
-      // A shell command that was ended reports success.
-      return end.kind === 'completed' && signal.aborted && sending.starts === 'shell' ? { kind: 'aborted' } : end;
+      // A shell command that was ended reports success, and a prompt that was ended at once has no answer.
+      const saysLittle = sending.starts === 'shell' ? end.kind === 'completed' : turn.watch.assistantIds.size === 0;
+      return signal.aborted && saysLittle ? { kind: 'aborted' } : end;
     } finally {
       over.abort();
       signal.removeEventListener('abort', onAbort);

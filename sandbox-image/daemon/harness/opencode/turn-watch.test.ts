@@ -26,6 +26,17 @@ describe('watchEffect', () => {
     assert.deepEqual(turnEndOf(after(mine, busy, answer('msg_2'), idle)), { kind: 'completed' });
   });
 
+  it('A155 fails a prompt that OpenCode ended without any answer', () => {
+    const end = turnEndOf(after(mine, busy, idle));
+    assert.equal(end.kind, 'failed');
+    const failed: Effect = { kind: 'error', error: { code: 'context_length', message: 'too long' } };
+    assert.deepEqual(turnEndOf(after(mine, busy, failed, idle)), {
+      ...end,
+      code: 'context_length',
+      message: 'too long',
+    });
+  });
+
   it('forgets an error that a further answer followed', () => {
     const failed: Effect = { kind: 'error', error: { code: 'context_length', message: 'too long' } };
     assert.equal(turnEndOf(after(mine, busy, answer('msg_2'), failed, answer('msg_3'), idle)).kind, 'completed');

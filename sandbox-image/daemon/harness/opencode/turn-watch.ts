@@ -96,6 +96,11 @@ export const watchOn = (watch: TurnWatch): TurnWatch => ({ ...watch, phase: 'run
 /** How a turn that is over ended. */
 export const turnEndOf = (watch: TurnWatch): TurnEnd => {
   const { error } = watch;
+  // OpenCode goes idle without a word when it dies of a prompt inside (measured: a tool file that does not load).
+  const isMute = watch.starts === 'prompt' && watch.assistantIds.size === 0;
+  if (error === undefined && isMute) {
+    return { kind: 'failed', code: 'unknown', message: 'the harness ended the turn without an answer' };
+  }
   if (error === undefined) return { kind: 'completed' };
   if (error.code === 'aborted') return { kind: 'aborted' };
   return { kind: 'failed', ...error };
