@@ -1,4 +1,4 @@
-// Runs the test tiers: `node tools/test.ts [--update-golden] [--serial] [all | check | unit | repo | integration | harness | e2e | chart]…`.
+// Runs the test tiers: `node tools/test.ts [--update-golden] [--serial] [all | check | unit | repo | integration | harness | fuzz | e2e | chart]…`.
 // Without names all run, in two lanes side by side: the whole node waits most of the time, so it has a lane of its own.
 // Every tier has a minimum number of files, because a glob that matches nothing would pass; a tier that cannot run on
 // this machine is named with its reason, and BEEUNI_REQUIRE_TIERS=1 turns that into a failure.
@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { globSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { missingPrerequisites } from '#test/cluster/prerequisites.ts';
+import { findFuzzer } from '#test/fuzz/schemathesis.ts';
 
 type Tier = Readonly<{
   globs: readonly string[];
@@ -16,6 +17,10 @@ type Tier = Readonly<{
   missing: () => readonly string[];
 }>;
 
+const missingFuzzer = (): readonly string[] => {
+  const found = findFuzzer();
+  return 'missing' in found ? [found.missing] : [];
+};
 const nothing = (): readonly string[] => [];
 const tiers: Readonly<Record<string, Tier>> = {
   unit: {
@@ -53,6 +58,14 @@ const tiers: Readonly<Record<string, Tier>> = {
     arguments: [],
     missing: nothing,
   },
+  fuzz: {
+    globs: ['test/fuzz/*.test.ts'],
+    minimumFiles: 1,
+    timeoutMs: 600_000,
+    concurrency: 1,
+    arguments: [],
+    missing: missingFuzzer,
+  },
   e2e: {
     globs: ['test/e2e/*.test.ts'],
     minimumFiles: 2,
@@ -77,7 +90,7 @@ process.env['NODE_COMPILE_CACHE'] ??= `${root}/.tools/compile-cache`;
 const updateGolden = process.argv.includes('--update-golden');
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));
 const isAll = wanted.length === 0 || wanted.includes('all');
-const LANES = [['check', 'unit', 'repo', 'integration', 'harness'], ['e2e']] as const;
+const LANES = [['check', 'unit', 'repo', 'integration', 'harness', 'fuzz'], ['e2e']] as const;
 
 const startedAt = performance.now();
 const elapsed = (): string => `${((performance.now() - startedAt) / 1000).toFixed(0)} s`;

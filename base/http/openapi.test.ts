@@ -52,12 +52,16 @@ test('both methods of a path are there, with who may call', () => {
 
 test('a field with a default may be left out, one without may not', () => {
   const required = Object.fromEntries(operation('post').parameters.map(({ name, required }) => [name, required]));
-  assert.deepEqual(required, { id: true, dry: false, since: true });
+  assert.deepEqual(required, { id: true, dry: false, since: true, 'Idempotency-Key': false });
   assert.equal(operation('post').requestBody.content['application/json']?.schema.required, undefined);
 });
 
-test('answers have their media type, an empty one has none, and every route can fail', () => {
-  assert.deepEqual(Object.keys(operation('post').responses), ['201', '204', 'default']);
+test('answers have their media type, an empty one has none, and a route names how it can fail', () => {
+  assert.deepEqual(
+    Object.keys(operation('post').responses),
+    '201 204 400 401 402 403 404 409 413 415 422 429 501 502 503 504'.split(' '),
+  );
+  assert.deepEqual(Object.keys(operation('get').responses), ['200', '400']);
   assert.equal(operation('post').responses['204']?.content, undefined);
   assert.deepEqual(Object.keys(operation('get').responses['200']?.content ?? {}), ['text/event-stream']);
 });

@@ -11,6 +11,8 @@ export type OpenApiInfo = Readonly<{ title: string; version: string; description
 
 type Json = Readonly<Record<string, unknown>>;
 
+const ERROR: Json = { $ref: '#/components/schemas/Error' };
+
 const jsonSchema = (schema: z.ZodType, io: 'input' | 'output'): Json => {
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as Json;
   return rest;
@@ -38,6 +40,54 @@ const preconditions = (route: Route): readonly Json[] =>
 
 const MEDIA = { sse: 'text/event-stream', ndjson: 'application/x-ndjson', websocket: 'application/json' } as const;
 
+/** What each status of an error means, whatever its code. Source: schema/problem.ts. */
+const ERROR_WORDS: Readonly<Record<number, string>> = {
+  400: 'The request is wrong; the message names the field',
+  401: 'No valid credential was sent',
+  402: 'A budget is used up',
+  403: 'The caller may not do this, or a policy forbids it',
+  404: 'There is no such object',
+  409: 'The state of the object does not allow this',
+  412: 'The object is not the one that the caller read',
+  413: 'The body, or a part of it, is too large',
+  415: 'The body is not application/json',
+  422: 'The API server refused the object, or an idempotency key was used for another call',
+  429: 'Too many calls, or a limit is reached; Retry-After says when to come back',
+  501: 'The harness or the installation does not offer this',
+  502: 'A provider or a harness failed',
+  503: 'Something that is needed does not answer; Retry-After says when to come back',
+  504: 'Something that is needed took too long',
+};
+
+/** The statuses with which a call of the route can fail, by what the route is. 500 is always a fault of ours. */
+export const errorStatuses = (route: Route): readonly number[] => {
+  const { auth, method } = route;
+  const statuses = new Set([400]);
+  const add = (...more: readonly number[]): void => more.forEach((status) => statuses.add(status));
+  if (auth.kind !== 'anyone') add(401, 403, 429, 503);
+  if (route.params !== undefined) add(404, 409);
+  if (route.body !== undefined) add(413, 415);
+  if (method !== 'GET') add(409, 422);
+  if (method !== 'GET' && route.etag !== undefined) add(412);
+  // The sandbox of a session stands behind its routes.
+  if (auth.kind === 'resource' && auth.resource === 'sessions') add(402, 413, 501, 502, 504);
+  return [...statuses].filter((status) => !(status in route.responses)).sort((a, b) => a - b);
+};
+
+/** Header that every write takes. Source: 20-control-plane §2. */
+const idempotency = (route: Route): readonly Json[] =>
+  route.method === 'GET'
+    ? []
+    : [
+        {
+          name: 'Idempotency-Key',
+          in: 'header',
+          required: false,
+          description: 'The same key and call give the same answer for 24 hours; the key with another call is 422.',
+          schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
+        },
+      ];
+
 const STATUS_WORDS: Readonly<Record<string, string>> = {
   200: 'OK',
   201: 'Created',
@@ -53,7 +103,11 @@ const responses = (route: Route): Json => {
     const headers = route.etag === undefined ? {} : { headers: { ETag: { schema: { type: 'string' } } } };
     return [status, { description, ...headers, content: { [media]: { schema: jsonSchema(schema, 'output') } } }];
   });
-  return { ...Object.fromEntries(declared), default: { $ref: '#/components/responses/Error' } };
+  const failed = errorStatuses(route).map((status) => [
+    status,
+    { description: ERROR_WORDS[status] ?? 'An error', content: { 'application/json': { schema: ERROR } } },
+  ]);
+  return Object.fromEntries([...declared, ...failed]);
 };
 
 /** Who may call, in words. */
@@ -85,7 +139,12 @@ const operation = (route: Route): Json => ({
   summary: route.summary,
   description: describeAuth(route.auth),
   ...(route.auth.kind === 'anyone' ? { security: [] } : {}),
-  parameters: [...parameters('path', route.params), ...parameters('query', route.query), ...preconditions(route)],
+  parameters: [
+    ...parameters('path', route.params),
+    ...parameters('query', route.query),
+    ...preconditions(route),
+    ...idempotency(route),
+  ],
   ...(route.body === undefined
     ? {}
     : {
@@ -108,12 +167,7 @@ export const openApiDocument = (routes: readonly Route[], info: OpenApiInfo): Op
     paths,
     components: {
       securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'A Kubernetes bearer token.' } },
-      responses: {
-        Error: {
-          description: 'An error',
-          content: { 'application/json': { schema: jsonSchema(info.error, 'output') } },
-        },
-      },
+      schemas: { Error: jsonSchema(info.error, 'output') },
     },
   };
 };

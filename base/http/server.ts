@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { type Clock, systemClock } from '#base/clock.ts';
-import { errorChain, InvalidError, NotFoundError } from '#base/errors.ts';
+import { type BeeuniError, errorChain, InvalidError, NotFoundError } from '#base/errors.ts';
 import type { Logger } from '#base/log.ts';
 import type { Listener, Method } from '#schema/define-route.ts';
 import { type ConnectionBudget, limitUnauthenticated, MAX_UNAUTHENTICATED_CONNECTIONS } from './connection-budget.ts';
@@ -213,6 +213,15 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
       enders.clear();
     },
   };
+  const routes = rememberRoutes(app);
+  const refuseRoute = (request: FastifyRequest, reply: FastifyReply): BeeuniError => {
+    const methods = routes.methodsOf(request.url);
+    if (methods.length === 0) return new NotFoundError('not_found', 'there is no such route');
+    const allowed = methods.join(', ');
+    reply.header('allow', allowed);
+    const message = `this route does not take the method ${request.method.slice(0, 16)}; it takes ${allowed}`;
+    return new InvalidError('method_not_allowed', message);
+  };
   // One parser for every type: which types a route takes is decided before the body is read, in mount.ts.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => {
@@ -226,6 +235,8 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     reply.header('x-request-id', request.id);
     reply.header('x-content-type-options', 'nosniff');
     reply.header('cache-control', 'no-store');
+    // Before a body is read, and before the framework asks for the headers of methods that nobody serves.
+    if (request.is404) throw refuseRoute(request, reply);
   });
   app.addHook('onSend', async (_request, reply) => {
     if (stopping) reply.header('connection', 'close');
@@ -243,17 +254,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     });
   }
   app.setErrorHandler((error, request, reply) => sendError(options, request, reply, error));
-  const routes = rememberRoutes(app);
-  app.setNotFoundHandler((request, reply) => {
-    const methods = routes.methodsOf(request.url);
-    if (methods.length === 0) {
-      return sendError(options, request, reply, new NotFoundError('not_found', 'there is no such route'));
-    }
-    const allowed = methods.join(', ');
-    reply.header('allow', allowed);
-    const message = `this route does not take the method ${request.method.slice(0, 16)}; it takes ${allowed}`;
-    return sendError(options, request, reply, new InvalidError('method_not_allowed', message));
-  });
+  app.setNotFoundHandler((request, reply) => sendError(options, request, reply, refuseRoute(request, reply)));
   return server;
 };
 

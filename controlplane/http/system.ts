@@ -1,10 +1,12 @@
 // Handlers about the process itself. Must not know what it is made of.
+import type { ServerResponse } from 'node:http';
 import type { Guard as BaseGuard } from '#base/http/mount.ts';
 import { answer, mount } from '#base/http/mount.ts';
 import type { OpenApiDocument } from '#base/http/openapi.ts';
+import { openApiPage } from '#base/http/openapi-page.ts';
 import { mountRaw } from '#base/http/raw-route.ts';
 import type { HttpServer } from '#base/http/server.ts';
-import { healthzRoute, metricsRoute, openApiRoute, readyzRoute } from '#schema/rest/system.ts';
+import { docsRoute, healthzRoute, metricsRoute, openApiRoute, readyzRoute } from '#schema/rest/system.ts';
 import type { Caller } from '../app/caller.ts';
 
 /** Whether the process serves, and what is missing or impaired. */
@@ -47,7 +49,18 @@ export const mountSystem = (server: HttpServer, ports: SystemPorts): void => {
   );
 };
 
-/** Serves /openapi.json. */
+/** Serves /openapi.json and /docs. */
 export const mountApiDocument = (server: HttpServer, document: OpenApiDocument): void => {
   mount(server, openApiRoute, async () => answer(200, { ...document }), open);
+  const { html, contentSecurityPolicy } = openApiPage(document);
+  const handler = async ({ response }: Readonly<{ response: ServerResponse }>): Promise<void> => {
+    response.writeHead(200, {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': contentSecurityPolicy,
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'no-store',
+    });
+    response.end(html);
+  };
+  mountRaw(server, { route: docsRoute, handler }, open);
 };

@@ -12,7 +12,7 @@ export const queryText = z
   .string()
   .min(1)
   .max(256)
-  .regex(/^[^\p{Cc}]+$/u, 'must not contain control characters');
+  .regex(/^[^\u0000-\u001f\u007f-\u009f]+$/, 'must not contain control characters');
 
 /** One page; `cursor` is null on the last one. */
 export const pageOf = <T extends z.ZodType>(item: T) =>

@@ -13,6 +13,17 @@ export const openApiRoute = defineRoute({
   responses: { 200: z.record(z.string(), z.unknown()) },
 });
 
+/** `GET /docs` on the public listener: the same as an HTML page. */
+export const docsRoute = defineRoute({
+  operationId: 'getDocs',
+  listener: 'public',
+  method: 'GET',
+  path: '/docs',
+  summary: 'This description of the API, to be read',
+  auth: { kind: 'anyone' },
+  responses: { 200: z.string() },
+});
+
 /** `GET /healthz` on the metrics listener: the event loop turns; nothing outside is asked. */
 export const healthzRoute = defineRoute({
   operationId: 'getHealthz',

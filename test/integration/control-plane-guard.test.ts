@@ -224,6 +224,7 @@ test('every route of the contracts is mounted, and none without authentication b
   }
   const open = [...ROUTES, ...OPEN_ROUTES].filter((route) => route.auth.kind === 'anyone');
   assert.deepEqual(open.map((route) => route.operationId).sort(), [
+    'getDocs',
     'getHealthz',
     'getMetrics',
     'getOpenApi',

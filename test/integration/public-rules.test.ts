@@ -54,7 +54,10 @@ before(async () => {
     },
     authorize: async () => {},
     takeCall: (subject) => (subject === 'user:hasty' ? limit(subject) : undefined),
-    recordWrite: makeRecordWrite({ records: makeWriteRecords(database.pool), onLost: (error) => assert.fail(String(error)) }),
+    recordWrite: makeRecordWrite({
+      records: makeWriteRecords(database.pool),
+      onLost: (error) => assert.fail(String(error)),
+    }),
     readState: async () => undefined,
     observe: { authenticated: () => {}, denied: () => {} },
   });
@@ -170,6 +173,15 @@ test('a key for the same body and another query is another call', async () => {
   const path = '/v1/workspace/providers/acme/discover';
   assert.equal((await send('POST', path, '{}', key)).status, 200);
   assert.equal((await send('POST', `${path}?apply=true`, '{}', key)).code, 'idempotency_key_reused');
+});
+
+test('/docs is a page that may load and run nothing, and names every route', async () => {
+  const response = await fetch(`${listening.url}/docs`);
+  assert.equal(response.headers.get('content-type'), 'text/html; charset=utf-8');
+  assert.match(response.headers.get('content-security-policy') ?? '', /default-src 'none'/);
+  assert.equal(response.headers.get('x-content-type-options'), 'nosniff');
+  const html = await response.text();
+  for (const { operationId } of PUBLIC_ROUTES) assert.ok(html.includes(`id="${operationId}"`), operationId);
 });
 
 test('a subject that calls too often is told how long to wait, and nobody else is', async () => {
