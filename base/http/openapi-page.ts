@@ -51,13 +51,24 @@ const inShort = (schema: Json): string => {
 const block = (title: string, schema: Json): string =>
   `<details><summary>${escaped(title)}</summary><pre>${escaped(JSON.stringify(schema, null, 2))}</pre></details>`;
 
-const operationHtml = (path: string, method: string, operation: Operation): string => {
+type Answer = Operation['responses'][string];
+
+const operationHtml = (
+  path: string,
+  method: string,
+  operation: Operation,
+  shared: Readonly<Record<string, Answer>>,
+): string => {
   const rows = operation.parameters.map(
     ({ name, in: place, required, schema }) =>
       `<tr><td><code>${escaped(name)}</code></td><td>${escaped(place)}${required ? ', required' : ''}</td><td>${escaped(inShort(schema))}</td></tr>`,
   );
   const body = operation.requestBody?.content['application/json']?.schema;
-  const responses = Object.entries(operation.responses).map(([status, { description, content }]) => {
+  const answers = Object.entries(operation.responses).map(([status, answer]): readonly [string, Answer] => {
+    const [, name] = /^#\/components\/responses\/(.+)$/.exec((answer as { $ref?: string }).$ref ?? '') ?? [];
+    return [status, shared[name ?? ''] ?? answer];
+  });
+  const responses = answers.map(([status, { description, content }]) => {
     const [media, value] = Object.entries(content ?? {})[0] ?? [];
     const isError = Number(status) >= 400;
     const title = `${status} ${description}${media === undefined || isError ? '' : ` (${media})`}`;
@@ -76,6 +87,10 @@ const operationHtml = (path: string, method: string, operation: Operation): stri
 export const openApiPage = (document: OpenApiDocument): DocumentPage => {
   const { title, version, description } = document['info'] as Readonly<Record<string, string>>;
   const paths = document['paths'] as Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  const components = document['components'] as Readonly<{
+    schemas: { Error: Json };
+    responses: Record<string, Answer>;
+  }>;
   const all = Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, operation]) => ({ path, method, operation })),
   );
@@ -91,10 +106,10 @@ export const openApiPage = (document: OpenApiDocument): DocumentPage => {
     `<nav><ul>${links.join('')}</ul></nav>`,
     ...sections.flatMap(([name, operations]) => [
       `<h2>${escaped(name)}</h2>`,
-      ...operations.map(({ path, method, operation }) => operationHtml(path, method, operation)),
+      ...operations.map(({ path, method, operation }) => operationHtml(path, method, operation, components.responses)),
     ]),
     '<h2>Errors</h2>',
-    block('The body of every error', (document['components'] as { schemas: { Error: Json } }).schemas.Error),
+    block('The body of every error', components.schemas.Error),
     '</body></html>',
   ].join('\n');
   const hash = createHash('sha256').update(STYLE).digest('base64');

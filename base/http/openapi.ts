@@ -103,10 +103,7 @@ const responses = (route: Route): Json => {
     const headers = route.etag === undefined ? {} : { headers: { ETag: { schema: { type: 'string' } } } };
     return [status, { description, ...headers, content: { [media]: { schema: jsonSchema(schema, 'output') } } }];
   });
-  const failed = errorStatuses(route).map((status) => [
-    status,
-    { description: ERROR_WORDS[status] ?? 'An error', content: { 'application/json': { schema: ERROR } } },
-  ]);
+  const failed = errorStatuses(route).map((status) => [status, { $ref: `#/components/responses/Error${status}` }]);
   return Object.fromEntries([...declared, ...failed]);
 };
 
@@ -168,6 +165,12 @@ export const openApiDocument = (routes: readonly Route[], info: OpenApiInfo): Op
     components: {
       securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'A Kubernetes bearer token.' } },
       schemas: { Error: jsonSchema(info.error, 'output') },
+      responses: Object.fromEntries(
+        Object.entries(ERROR_WORDS).map(([status, description]) => [
+          `Error${status}`,
+          { description, content: { 'application/json': { schema: ERROR } } },
+        ]),
+      ),
     },
   };
 };
