@@ -98,10 +98,8 @@ export const copyBaseFiles = async (run: RunGit, request: BaseFilesRequest, log:
   if (listing.code !== 0 || listing.stdout.length > LIST_LIMIT || entries.length > MAX_FILES) {
     throw new LimitError('repository_too_large', `the configuration has more than ${MAX_FILES} files`);
   }
-  const blobs = await readBlobs(
-    request,
-    entries.map(({ id }) => id),
-  );
+  const ids = entries.map(({ id }) => id);
+  const blobs = ids.length === 0 ? [] : await readBlobs(request, ids);
   const next = `${target}.next`;
   rmSync(next, { recursive: true, force: true });
   mkdirSync(next, { recursive: true });

@@ -1,6 +1,6 @@
 // The loopback front of the control plane for harness and git: model calls with the per-process token in and the session
 // credential out, git without any credential in, the environment of commands, and tool calls. Bytes pass through unchanged.
-// Must not know harnesses. Source: D8, D9, 20-control-plane §5.
+// Must not know harnesses. Source: D8, D9, A110, 20-control-plane §5.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import {
   createServer,
