@@ -230,14 +230,6 @@ export const ROWS = {
     attempts: whole,
     due_at: time,
   }),
-  workspace_settings_revision: z.object({ single: flag, revision: whole }),
-  schema_migrations: z.object({
-    version: whole,
-    name: text,
-    kind: z.enum(['breaking', 'compatible']),
-    applied_at: time,
-  }),
-} as const satisfies Readonly<Record<string, z.ZodObject>>;
   agent_policies: z.object({
     project_uid: text,
     agent: text,
@@ -248,3 +240,11 @@ export const ROWS = {
     updated_at: time,
   }),
   workspace_settings: z.object({ key: text, value: json, updated_at: time }),
+  workspace_settings_revision: z.object({ single: flag, revision: whole }),
+  schema_migrations: z.object({
+    version: whole,
+    name: text,
+    kind: z.enum(['breaking', 'compatible']),
+    applied_at: time,
+  }),
+} as const satisfies Readonly<Record<string, z.ZodObject>>;

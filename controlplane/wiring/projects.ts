@@ -206,6 +206,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     return mirrors.branchCommit(projectUid, branch);
   };
 
+  const policies = makeAgentPolicyStore(database);
   const projectConfig = makeProjectConfig({
     store: projectStore,
     readRegistry: registry.cached,
@@ -213,8 +214,9 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     branchCommit,
     defaultModel,
     author: { name: settings.BEEUNI_GIT_AUTHOR_NAME, email: settings.BEEUNI_GIT_AUTHOR_EMAIL },
-  const policies = makeAgentPolicyStore(database);
     settings: workspace.app,
+    listPolicies: policies.list,
+    limits: config.settingsEnvironment.limits,
   });
 
   const pushSecrets = async (projectUid: string): Promise<void> => {
@@ -222,9 +224,6 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     const project = resources.projects.findByUid(projectUid);
     await Promise.all(
       running.map(async ({ uid }) => {
-    listPolicies: policies.list,
-    limits: config.settingsEnvironment.limits,
-    listPolicies: policies.list,
         const session = resources.sessions.findByUid(uid);
         if (session === undefined || project === undefined) return;
         const granted = await projectConfig.sessionEnv(session, project);
@@ -336,21 +335,6 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     claimConfig: projectConfig.claimConfig,
     sync,
     settings: workspace,
-    preparePin: makePreparePin({
-      settings: workspace.app,
-      readRegistry: registry.cached,
-      runModel: projectConfig.runModel,
-      findSessionByUid: resources.sessions.findByUid,
-      findProject: resources.projects.find,
-      environmentModel: defaultModel ?? null,
-      sha256,
-      clock,
-    }),
-    judgeModel: async (name) => {
-      const verdict = (await models.validate([name])).verdicts[0];
-      const result = verdict?.valid === false ? 'refused' : 'valid';
-      wiring.instruments.modelValidationTotal.inc({ result, reason: verdict?.code ?? 'none' });
-      return verdict;
     policies: {
       policies: makeAgentPolicies({ store: policies, projects: projectStore }),
       explain: async (project) => {
@@ -371,6 +355,21 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
         });
       },
     },
+    preparePin: makePreparePin({
+      settings: workspace.app,
+      readRegistry: registry.cached,
+      runModel: projectConfig.runModel,
+      findSessionByUid: resources.sessions.findByUid,
+      findProject: resources.projects.find,
+      environmentModel: defaultModel ?? null,
+      sha256,
+      clock,
+    }),
+    judgeModel: async (name) => {
+      const verdict = (await models.validate([name])).verdicts[0];
+      const result = verdict?.valid === false ? 'refused' : 'valid';
+      wiring.instruments.modelValidationTotal.inc({ result, reason: verdict?.code ?? 'none' });
+      return verdict;
     },
     findProvider: async (id) => {
       const stored = await providerStore.find(id);

@@ -230,6 +230,7 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
       takeNextTurn: makeTakeNextTurn({
         take: inbox.take,
         preparePin: wiring.preparePin,
+        limits: config.settingsEnvironment.limits,
         findSessionByUid: resources.sessions.findByUid,
       }),
       appendEvents: makeAppendEvents({ storeBatch: makeStoreBatch(database, decideTurnEnd), isDataError }),
@@ -258,4 +259,3 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
     ],
   };
 };
-        limits: config.settingsEnvironment.limits,
