@@ -216,7 +216,10 @@ export const IMPURE_FILES: readonly string[] = [
   '**/suite.ts',
 ];
 
-/** Files in which `process.env` may stand. plugin-source.ts holds the text of a program that OpenCode runs. */
+/**
+ * Files in which `process.env` may stand. plugin-source.ts holds the text of a program that OpenCode runs, runner.ts is the
+ * program of a tool's own process.
+ */
 export const ENVIRONMENT_FILES: readonly string[] = [
   '**/config.ts',
   'tools/**',
@@ -224,6 +227,7 @@ export const ENVIRONMENT_FILES: readonly string[] = [
   'examples/**',
   'cli/**',
   'sandbox-image/daemon/harness/opencode/plugin-source.ts',
+  'sandbox-image/daemon/tools/project/runner.ts',
 ];
 
 /** Subpath imports of package.json: prefix to folder. */
