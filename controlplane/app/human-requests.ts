@@ -1,11 +1,11 @@
 // What harnesses ask people: who sees it, and one answer to each, stored before the daemon hears of it. A daemon that
 // cannot be reached hears of it in the answer to its next report. Must not know SQL or HTTP. Source: A119 to A123.
 import { ConflictError, InvalidError, NotFoundError } from '#base/errors.ts';
+import { sameJson } from '#base/same-json.ts';
 import type { Session } from '#schema/resources/session.ts';
 import type { HumanRequestView } from '#schema/rest/requests.ts';
 import type { HumanAnswerWire, RequestKind } from '#schema/wire/requests.ts';
 import { afterKey, cursorOf, type Page, type PageRequest, pageFrom } from './page.ts';
-import { sameJson } from './same-json.ts';
 
 /** A stored request with the names of its session. Times in RFC 3339. */
 export type StoredRequest = Readonly<{

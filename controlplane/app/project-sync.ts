@@ -5,6 +5,7 @@ import type { Clock } from '#base/clock.ts';
 import { sleep } from '#base/clock.ts';
 import { ConflictError, NotFoundError } from '#base/errors.ts';
 import type { Logger } from '#base/log.ts';
+import { sameJson } from '#base/same-json.ts';
 import type { ManifestProblem, ParseYaml } from '#schema/manifest/source.ts';
 import type { ProjectFact, SyncRequest } from '#schema/wire/sync.ts';
 import { readProjectCredentials } from './project-credentials.ts';
@@ -20,7 +21,6 @@ import type {
   StoredProject,
 } from './project-ports.ts';
 import type { FindProviderReferences, ReadRegistry } from './provider-ports.ts';
-import { sameJson } from './same-json.ts';
 
 /** What syncing needs. Units: seconds, milliseconds. */
 export type ProjectSyncPorts = Readonly<{

@@ -1,7 +1,7 @@
 // Transactions on the prompt inbox: admission, taking the next turn, withdrawal, abort. Exactly once under any number
 // of callers: every change happens under the session's lock. Must not know the rules of admission.
 import { InvalidError, LimitError } from '#base/errors.ts';
-import { sameJson } from '../app/same-json.ts';
+import { sameJson } from '#base/same-json.ts';
 import type {
   NewPrompt,
   PinSettings,

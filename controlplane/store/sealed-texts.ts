@@ -1,9 +1,7 @@
 // Every column that holds sealed texts, for sealing them again. A new sealed column is added here, which a test checks.
 // Must not know keys or how a text is sealed.
 
-import { providerKeyContext } from '../app/provider-keys.ts';
 import type { SealedText, SealedTexts } from '../app/reseal.ts';
-import { daemonCredentialContext } from '../daemons/credentials.ts';
 import { KEY_ID_BYTES } from './seal.ts';
 import { type Database, firstRow, type Statement } from './statement.ts';
 
@@ -12,15 +10,17 @@ type Place = Readonly<{
   column: string;
   /** Columns of the primary key, all of type text; the first one names the owner. */
   key: readonly [string, ...string[]];
-  contextOf: (owner: string) => string;
 }>;
 
 /** All sealed columns of the database. */
-export const SEALED_COLUMNS: readonly Place[] = [
-  { table: 'provider_keys', column: 'sealed', key: ['provider_id', 'id'], contextOf: providerKeyContext },
-  { table: 'providers', column: 'api_key', key: ['id'], contextOf: providerKeyContext },
-  { table: 'sessions', column: 'daemon_credential', key: ['uid'], contextOf: daemonCredentialContext },
-];
+export const SEALED_COLUMNS = [
+  { table: 'provider_keys', column: 'sealed', key: ['provider_id', 'id'] },
+  { table: 'providers', column: 'api_key', key: ['id'] },
+  { table: 'sessions', column: 'daemon_credential', key: ['uid'] },
+] as const satisfies readonly Place[];
+
+/** What the texts of each table are bound to, by the first column of their key. */
+export type SealContexts = Readonly<Record<(typeof SEALED_COLUMNS)[number]['table'], (owner: string) => string>>;
 
 /** Texts that another key sealed. The id of the key follows the format byte. */
 const olderTexts = (
@@ -46,8 +46,8 @@ const replaceText = ({ table, column, key }: Place, text: SealedText, sealed: Bu
 });
 
 /** The sealed texts of a database. */
-export const makeSealedTexts = ({ query }: Database, activeKeyId: Buffer): SealedTexts => {
-  const placeOf = (name: string): Place => {
+export const makeSealedTexts = ({ query }: Database, activeKeyId: Buffer, contexts: SealContexts): SealedTexts => {
+  const placeOf = (name: string): (typeof SEALED_COLUMNS)[number] => {
     const place = SEALED_COLUMNS.find(({ table }) => table === name);
     if (place === undefined) throw new Error(`there is no sealed column in ${name}`);
     return place;
@@ -57,7 +57,12 @@ export const makeSealedTexts = ({ query }: Database, activeKeyId: Buffer): Seale
     older: async (name, after, limit) => {
       const place = placeOf(name);
       const rows = await query(olderTexts(place, activeKeyId, after ?? [], limit));
-      return rows.map(({ key, sealed }) => ({ place: name, key, context: place.contextOf(key[0] ?? ''), sealed }));
+      return rows.map(({ key, sealed }) => ({
+        place: name,
+        key,
+        context: contexts[place.table](key[0] ?? ''),
+        sealed,
+      }));
     },
     replace: async (text, sealed) =>
       (await firstRow(query, replaceText(placeOf(text.place), text, sealed))) !== undefined,

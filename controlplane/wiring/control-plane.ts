@@ -3,10 +3,12 @@ import type { RequestRecord } from '#base/http/server.ts';
 import type { Part } from '#base/lifecycle.ts';
 import type { KubeClient } from '#kube/client.ts';
 import { makeCheckNewSession } from '../app/check-new-session.ts';
+import { providerKeyContext } from '../app/provider-keys.ts';
 import { makeRateLimit } from '../app/rate-limit.ts';
 import { makeRecordsApp } from '../app/records.ts';
 import { makeReseal } from '../app/reseal.ts';
 import { makeRecordWrite } from '../app/writes.ts';
+import { daemonCredentialContext } from '../daemons/credentials.ts';
 import { makeAgentPolicyHandlers } from '../http/agent-policies.ts';
 import { makeAuthenticate } from '../http/authenticate.ts';
 import { makeAuthorize } from '../http/authorize.ts';
@@ -169,7 +171,11 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
     for (const statement of forgetOldWrites(AUDIT_DAYS)) await database.query(statement);
   });
   const reseal = makeReseal({
-    texts: makeSealedTexts(database, config.sealKeys[0].id),
+    texts: makeSealedTexts(database, config.sealKeys[0].id, {
+      provider_keys: providerKeyContext,
+      providers: providerKeyContext,
+      sessions: daemonCredentialContext,
+    }),
     seal: wiring.seal,
     unseal: wiring.unseal,
     log,

@@ -22,6 +22,11 @@ const NEW = '02'.repeat(32);
 const KEYS = 4;
 /** Keys of the pool, the copy of the first one, and the credential of one daemon. */
 const TEXTS = KEYS + 2;
+const CONTEXTS = {
+  provider_keys: providerKeyContext,
+  providers: providerKeyContext,
+  sessions: daemonCredentialContext,
+};
 const lines: string[] = [];
 const log = createLogger({ level: 'debug', write: (line) => lines.push(line) });
 const sealing = (text: string) => ({ ...makeSeal(parseSealKeys(text), randomBytes), id: parseSealKeys(text)[0].id });
@@ -57,7 +62,7 @@ beforeEach(async () => {
 
 const rotate = (keyFile: string, change: (texts: SealedTexts) => SealedTexts = (texts) => texts) => {
   const { seal, unseal, id } = sealing(keyFile);
-  return makeReseal({ texts: change(makeSealedTexts(database.pool, id)), seal, unseal, log })();
+  return makeReseal({ texts: change(makeSealedTexts(database.pool, id, CONTEXTS)), seal, unseal, log })();
 };
 const opened = async (keyFile: string): Promise<readonly string[]> => {
   const { unseal } = sealing(keyFile);
