@@ -117,6 +117,18 @@ const controlPlane = z
       })
       .prefault({}),
     statusSummaries: z.boolean().default(true),
+    extraEnv: z
+      .array(
+        z.strictObject({
+          name: z
+            .string()
+            .max(128)
+            .regex(/^(BEEUNI|TEMPORALITY)_[A-Z][A-Z0-9_]*$/),
+          value: z.string().max(4096),
+        }),
+      )
+      .max(64)
+      .default([]),
     mirrors: z.strictObject({ sizeLimit: quantity('4Gi') }).prefault({}),
     service: z
       .strictObject({

@@ -98,6 +98,7 @@ describe('the chart', () => {
     assert.match(refusal(KEY, '--set=controlPlane.replicas=2'), /needs postgres\.mode external/);
     assert.match(refusal(KEY, '--set=postgres.mode=external'), /postgres\.external\.existingSecret/);
     assert.match(refusal(KEY, '--set=operator.replcas=2'), /replcas/);
+    assert.match(refusal(KEY, '--set-json=controlPlane.extraEnv=[{"name":"PATH","value":"x"}]'), /extraEnv/);
     assert.match(refusal(KEY, '--set=sandbox.network.enforcementProbe=maybe'), /enforcementProbe/);
   });
 
@@ -121,6 +122,7 @@ describe('the chart', () => {
         '--set=controlPlane.git.allowedHosts={h}',
         '--set=controlPlane.envModel.baseUrl=https://m.example/v1',
         '--set=controlPlane.envModel.id=m',
+        '--set-json=controlPlane.extraEnv=[{"name":"TEMPORALITY_COMPACTION_TAIL_BYTES","value":"1000"}]',
       ),
     );
     for (const [name, environment] of [
