@@ -1,11 +1,9 @@
 // `beeuni sessions shell`: a terminal in the sandbox. Source: A201.
-import { routeUrl } from '#base/http/client.ts';
-import { getTerminalsRoute, openTerminalRoute } from '#schema/rest/terminals.ts';
+import { getTerminalsRoute } from '#schema/rest/terminals.ts';
 import { defineCommand, JSON_OPTION } from '../command.ts';
-import { EXIT } from '../failure.ts';
+import { useTerminal } from '../open-terminal.ts';
 import { printList } from '../print-page.ts';
 import { SESSION_ARGUMENT } from '../session-names.ts';
-import { joinTerminal } from '../terminal-client.ts';
 
 /** See the file. */
 export const command = defineCommand({
@@ -25,9 +23,8 @@ export const command = defineCommand({
   run: async (call) => {
     const { api, args, options, io, note } = call;
     const params = api.nameOf(args[0] ?? '');
-    // Asked first, because a refused WebSocket does not say why.
-    const { terminals } = (await (await api.client()).call(getTerminalsRoute, { params })).body;
     if (options.list) {
+      const { terminals } = (await (await api.client()).call(getTerminalsRoute, { params })).body;
       printList(
         call,
         options.json,
@@ -43,15 +40,6 @@ export const command = defineCommand({
       );
       return undefined;
     }
-    const { columns: cols, rows } = io.size();
-    const query = { cols, rows, id: options.id, command: options.command };
-    const { baseUrl, token } = await api.reach();
-    const url = `${baseUrl.replace(/^http/, 'ws')}${routeUrl(openTerminalRoute, { params, query })}`;
-    const end = await joinTerminal(url, { authorization: `Bearer ${token}` }, io, note);
-    if (end.kind === 'left') {
-      note(`\nleft; attach again: beeuni sessions shell ${args[0]} --id ${end.id}`);
-      return EXIT.done;
-    }
-    return end.exitCode ?? EXIT.failed;
+    return useTerminal(api, params, { id: options.id, command: options.command }, io, note);
   },
 });

@@ -3,7 +3,7 @@
 // The only file of the daemon that makes a logger, a clock, a server or a client, and the only one that ends the process.
 import { randomBytes } from 'node:crypto';
 import { systemClock } from '#base/clock.ts';
-import { asBeeuniError, ConflictError, errorChain, UnsupportedError } from '#base/errors.ts';
+import { asBeeuniError, ConflictError, errorChain, UnavailableError, UnsupportedError } from '#base/errors.ts';
 import { listen } from '#base/http/listen.ts';
 import { createLogger } from '#base/log.ts';
 import type { ClaimAnswer } from '#schema/wire/claim.ts';
@@ -151,6 +151,10 @@ const boot = async (): Promise<void> => {
     config,
     baseCommit: claimed.baseCommit,
     commandEnvironment: () => session?.commandEnvironment() ?? {},
+    harnessClient: async (signal) => {
+      if (session !== undefined) return session.verbs.client(signal);
+      throw new UnavailableError('runtime_not_ready', 'the harness is still starting');
+    },
     randomName,
     clock,
   });

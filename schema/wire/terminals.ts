@@ -40,6 +40,10 @@ export const terminalQuery = z.object({
   cols: side.default(80),
   rows: side.default(24),
   command: z.string().min(1).max(8_192).optional().describe('a command line for the shell; absent: a login shell'),
+  client: z
+    .enum(['true', 'false'])
+    .default('false')
+    .describe("true: the harness's own terminal client in place of a shell; 501 when it has none"),
 });
 
 /** A text frame from a client. */

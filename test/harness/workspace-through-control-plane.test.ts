@@ -139,9 +139,9 @@ describe('a workspace behind the control plane', { timeout: 300_000 }, () => {
     const finished = await runCommand(['sessions', 'shell', 'fix-login', '-c', 'pwd; exit 5'], ada);
     assert.deepEqual([finished.code, finished.out.trim()], [5, rig.folders.workspace], finished.err);
     const piped = await runCommand(['sessions', 'shell', 'fix-login', '-c', 'cat'], { ...ada, stdin: 'through\r' });
-    assert.equal(piped.code, 0, piped.err);
+    assert.equal(piped.code, 0, JSON.stringify(piped));
     assert.match(piped.out, /through/);
-    assert.equal(writes.length, 2);
+    assert.equal(writes.length, 2, JSON.stringify(writes));
     assert.deepEqual(
       [writes[0]?.operation, writes[0]?.subject, writes[0]?.name],
       ['openSessionTerminal', `user:${TOKEN}`, 'fix-login'],

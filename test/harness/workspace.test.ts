@@ -233,6 +233,14 @@ describe('the workspace of a sandbox', { timeout: 300_000 }, () => {
     }
   });
 
+  it('A237 answers 503 for the client of a harness that is not ready, and gives the place back', async () => {
+    for (let n = 0; n < 20; n += 1) {
+      const url = `${(await daemon.url()).replace('http', 'ws')}/beeuni/terminal?client=true`;
+      assert.equal(await openSocket(url, { authorization: `Bearer ${credential}` }).refusal, 503);
+    }
+    assert.deepEqual(await get('/beeuni/terminals'), { terminals: [] });
+  });
+
   it('a program that floods its terminal is held back, and the daemon stays small and answers', async () => {
     const flood = await attach('?command=yes');
     await flood.notice('attached');

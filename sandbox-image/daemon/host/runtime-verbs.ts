@@ -3,6 +3,7 @@
 import { ConflictError, NotFoundError, UnavailableError, UnsupportedError } from '#base/errors.ts';
 import type { Harness } from '#daemon/harness/contract/adapter.ts';
 import {
+  type AttachCommand,
   CAPABILITY_OF,
   type ChildThread,
   type Fork,
@@ -32,6 +33,8 @@ export type RuntimeVerbs = Readonly<{
   mcp: (signal: AbortSignal) => Promise<readonly McpServer[]>;
   /** The command line alone; its password stays in the sandbox. */
   attach: (signal: AbortSignal) => Promise<readonly string[]>;
+  /** The same with its password, for a terminal of this sandbox. */
+  client: (signal: AbortSignal) => Promise<AttachCommand>;
   /** NotFoundError `not_found` for a harness without the document. */
   config: (signal: AbortSignal) => Promise<Readonly<Record<string, unknown>>>;
   /** NotFoundError `message_not_found`, ConflictError `turn_running`. */
@@ -74,6 +77,7 @@ export const makeRuntimeVerbs = (ports: RuntimeVerbsPorts): RuntimeVerbs => {
     commands: async (signal) => member('commands').list(signal),
     mcp: async (signal) => member('mcp')(signal),
     attach: async (signal) => (await member('attach')(signal)).command,
+    client: async (signal) => member('attach')(signal),
     config: async (signal) => {
       const harness = ports.harness();
       if (harness !== undefined && harness.optional.config === undefined) {

@@ -2,6 +2,7 @@
 // Must not know HTTP or the harness. Source: A200 to A202.
 import type { Clock } from '#base/clock.ts';
 import type { DaemonConfig } from '../config.ts';
+import type { AttachCommand } from '../harness/contract/capabilities.ts';
 import { makeWorkspaceFiles } from './files/workspace-files.ts';
 import { makeRunGit } from './git/run-git.ts';
 import { diffWorkspace } from './git/workspace-diff.ts';
@@ -14,6 +15,7 @@ export type WorkspacePorts = Readonly<{
   config: Pick<DaemonConfig, 'workspaceDir' | 'homeDir' | 'temporaryDir' | 'searchPath'>;
   baseCommit: string;
   commandEnvironment: () => Readonly<Record<string, string>>;
+  harnessClient: (signal: AbortSignal) => Promise<AttachCommand>;
   randomName: () => string;
   clock: Clock;
 }>;
@@ -35,6 +37,7 @@ export const makeWorkspace = (ports: WorkspacePorts): Workspace => {
         TMPDIR: temporaryDir,
         LANG: 'C.UTF-8',
       }),
+      harnessClient: ports.harnessClient,
       newId: () => `t-${ports.randomName()}`,
       clock: ports.clock,
     }),

@@ -50,7 +50,8 @@ export const mountWorkspace = (
     attachTerminalRoute,
     async ({ query }) => {
       const { id, cols, rows, command } = query;
-      return attachSocket(ready().terminals, { id, cols, rows, command }, server.clock);
+      const client = query.client === 'true';
+      return attachSocket(ready().terminals, { id, cols, rows, command, client }, server.clock);
     },
     guard,
   );

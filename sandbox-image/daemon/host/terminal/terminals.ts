@@ -5,6 +5,7 @@
 //   unknown --attach--> running --program ends--> exited --end, or newer ones--> unknown
 import type { Clock } from '#base/clock.ts';
 import { LimitError } from '#base/errors.ts';
+import type { AttachCommand } from '#daemon/harness/contract/capabilities.ts';
 import { ABANDONED_AFTER_MS, MAX_TERMINALS, SCROLLBACK_BYTES, type TerminalView } from '#schema/wire/terminals.ts';
 import type { Pty, StartPty } from './pty.ts';
 import { createScrollback, type Scrollback } from './scrollback.ts';
@@ -33,6 +34,8 @@ export type TerminalWish = Readonly<{
   cols: number;
   rows: number;
   command: string | undefined;
+  /** The harness's own terminal client in place of a shell. */
+  client: boolean;
 }>;
 
 /** What terminals need. */
@@ -41,13 +44,15 @@ export type TerminalPorts = Readonly<{
   cwd: string;
   /** The environment that commands of the agent get, and the search path. */
   environment: () => Readonly<Record<string, string>>;
+  /** How the harness's own client is started. Errors: UnsupportedError `feature_not_supported`, UnavailableError. */
+  harnessClient: (signal: AbortSignal) => Promise<AttachCommand>;
   newId: () => string;
   clock: Clock;
 }>;
 
 /** The terminals. */
 export type Terminals = Readonly<{
-  /** Errors: LimitError `too_many_terminals`. `makeViewer` is called once, before anything is sent. */
+  /** Errors: LimitError `too_many_terminals`, those of `harnessClient`. */
   attach: (wish: TerminalWish, viewer: Viewer) => Promise<Attached>;
   list: () => readonly TerminalView[];
   /** Ends and forgets one; false when it is unknown. */
@@ -63,6 +68,12 @@ const STUCK_MS = 15_000;
 
 type Watching = { readonly viewer: Viewer; unsent: number };
 
+type Program = Readonly<{
+  file: string;
+  args: readonly string[];
+  environment: Readonly<Record<string, string>>;
+}>;
+
 type Terminal = {
   readonly id: string;
   readonly command: string;
@@ -77,6 +88,8 @@ type Terminal = {
 };
 
 const SHELL = '/bin/bash';
+/** How long a harness may take to say how its client is started. Units: milliseconds. */
+const CLIENT_LIMIT_MS = 10_000;
 
 /** No terminals yet. */
 export const createTerminals = (ports: TerminalPorts): Terminals => {
@@ -141,15 +154,21 @@ export const createTerminals = (ports: TerminalPorts): Terminals => {
     for (const { id } of over.slice(0, Math.max(0, over.length - MAX_TERMINALS))) all.delete(id);
   };
 
-  const make = async (id: string, wish: TerminalWish): Promise<Terminal> => {
-    const running = [...all.values()].filter(({ isOver }) => !isOver).length + making.size;
-    if (running >= MAX_TERMINALS) {
-      throw new LimitError('too_many_terminals', `${MAX_TERMINALS} terminals run in this sandbox; end one first`);
+  const programOf = async (wish: TerminalWish): Promise<Program> => {
+    if (!wish.client) {
+      return { file: SHELL, args: wish.command === undefined ? ['-l'] : ['-lc', wish.command], environment: {} };
     }
+    const { command, environment } = await ports.harnessClient(AbortSignal.timeout(CLIENT_LIMIT_MS));
+    const [file = SHELL, ...args] = command;
+    return { file, args, environment };
+  };
+
+  const start = async (id: string, wish: TerminalWish): Promise<Terminal> => {
+    const { file, args, environment } = await programOf(wish);
     const terminal: Terminal = {
       id,
-      command: SHELL,
-      args: wish.command === undefined ? ['-l'] : ['-lc', wish.command],
+      command: file,
+      args,
       scrollback: createScrollback(SCROLLBACK_BYTES),
       watching: new Set(),
       pty: undefined,
@@ -158,12 +177,12 @@ export const createTerminals = (ports: TerminalPorts): Terminals => {
       usedAtMs: clock.monotonicMs(),
       held: undefined,
     };
-    const started = ports.startPty(
+    terminal.pty = await ports.startPty(
       {
-        file: terminal.command,
-        args: terminal.args,
+        file,
+        args,
         cwd: ports.cwd,
-        environment: { ...ports.environment(), TERM: 'xterm-256color', SHELL },
+        environment: { ...ports.environment(), TERM: 'xterm-256color', SHELL, ...environment },
         cols: wish.cols,
         rows: wish.rows,
       },
@@ -173,23 +192,25 @@ export const createTerminals = (ports: TerminalPorts): Terminals => {
       },
       (exitCode) => onExit(terminal, exitCode),
     );
-    const made = started.then((pty) => {
-      terminal.pty = pty;
-      all.set(id, terminal);
-      return terminal;
-    });
-    making.set(id, made);
-    try {
-      return await made;
-    } finally {
-      making.delete(id);
+    all.set(id, terminal);
+    return terminal;
+  };
+
+  /** Known as being made before anything is waited for, so that one id is one terminal. */
+  const make = (id: string, wish: TerminalWish): Promise<Terminal> => {
+    const running = [...all.values()].filter(({ isOver }) => !isOver).length + making.size;
+    if (running >= MAX_TERMINALS) {
+      throw new LimitError('too_many_terminals', `${MAX_TERMINALS} terminals run in this sandbox; end one first`);
     }
+    const made = start(id, wish).finally(() => making.delete(id));
+    making.set(id, made);
+    return made;
   };
 
   return {
     attach: async (wish, viewer) => {
       const id = wish.id ?? ports.newId();
-      const terminal = all.get(id) ?? (await making.get(id)) ?? (await make(id, wish));
+      const terminal = all.get(id) ?? (await (making.get(id) ?? make(id, wish)));
       const watching: Watching = { viewer, unsent: 0 };
       const scrollback = terminal.scrollback.read();
       if (!terminal.isOver) {
