@@ -42,6 +42,9 @@ const settings: ClaimSettings = {
   env: { TOKEN: 'secret' },
   envRevision: 3,
   maxModelRequestBytes: 1_000,
+  beeuniTools: ['memory'],
+  projectTools: [{ name: 'deploy', path: 'tools/deploy.ts' }],
+  configDirs: { opencode: 'conf/oc', pi: null },
 };
 
 const caller = {
@@ -96,6 +99,15 @@ test('D6 the pod that status.pod names becomes the daemon of its session', async
   assert.deepEqual([answer.credential, answer.daemonCredential], ['bs_x', 'bd_x']);
   assert.equal(answer.unattended, false);
   assert.deepEqual(state.forgotten, [UID]);
+});
+
+test('A103 hands on the tools that are loaded and the folders of the harnesses', async () => {
+  const answer = await bench().claim(caller, request, never);
+  assert.ok(answer.state === 'claimed');
+  assert.deepEqual(
+    [answer.beeuniTools, answer.projectTools, answer.configDirs],
+    [['memory'], [{ name: 'deploy', path: 'tools/deploy.ts' }], { opencode: 'conf/oc', pi: null }],
+  );
 });
 
 test('a Task, and a session that no user started, are unattended; branches of the spec win', async () => {

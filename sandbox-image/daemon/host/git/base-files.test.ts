@@ -12,10 +12,13 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { createLogger } from '#base/log.ts';
+import { makeGitBackend } from '#test/support/git-backend.ts';
 import { copyBaseFiles, entriesOf } from './base-files.ts';
 import { makeRunGit } from './run-git.ts';
 
@@ -92,6 +95,20 @@ describe('copyBaseFiles', () => {
     assert.ok(existsSync(join(target, 'tools/a.ts')));
     await copy(['other.txt']);
     assert.deepEqual(readdirSync(target), ['other.txt']);
+  });
+
+  it('A57 fetches a base commit that a kept workspace does not have yet', async () => {
+    const remote = makeGitBackend({ 'tools/a.ts': 'of the remote' });
+    const server = createServer((request, response) => void remote.serve(request, response, request.url ?? '/'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    git('config', 'remote.origin.url', `http://127.0.0.1:${port}`);
+    git('config', 'remote.origin.fetch', '+refs/heads/*:refs/remotes/origin/*');
+    await copy(['tools/'], remote.baseCommit);
+    assert.equal(readFileSync(join(target, 'tools/a.ts'), 'utf8'), 'of the remote');
+    server.close();
+    server.closeAllConnections();
+    remote.remove();
   });
 
   it('refuses a configuration that is too large', async () => {
