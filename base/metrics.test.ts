@@ -38,3 +38,25 @@ test('every metric of the product can be registered, each name once', async () =
   const text = await createMetrics(METRICS).page.render();
   for (const name of names) assert.match(text, new RegExp(`# TYPE ${name} `));
 });
+
+test('a histogram is rendered with cumulated buckets, its sum and its count', async () => {
+  const { instruments, page } = createMetrics({
+    wait: histogram('wait_seconds', 'A wait.', { kind: ['a"b'] }, [0.1, 1]),
+  });
+  for (const value of [0.1, 0.5, 7]) instruments.wait.observe({ kind: 'a"b' }, value);
+  assert.deepEqual((await page.render()).trim().split('\n').slice(2), [
+    'beeuni_wait_seconds_bucket{kind="a\\"b",le="0.1"} 1',
+    'beeuni_wait_seconds_bucket{kind="a\\"b",le="1"} 2',
+    'beeuni_wait_seconds_bucket{kind="a\\"b",le="+Inf"} 3',
+    'beeuni_wait_seconds_sum{kind="a\\"b"} 7.6',
+    'beeuni_wait_seconds_count{kind="a\\"b"} 3',
+  ]);
+});
+
+test('any number of foreign label values make one series, and a number that is none is refused', async () => {
+  const { instruments, page } = createMetrics({ hits: counter('hits_total', 'Hits.', { kind: ['Pod'] }) });
+  for (let at = 0; at < 5_000; at += 1) instruments.hits.inc({ kind: `x${at}` });
+  assert.match(await page.render(), /beeuni_hits_total\{kind="other"\} 5000\n$/);
+  assert.throws(() => instruments.hits.inc({ kind: 'Pod' }, Number.NaN), TypeError);
+  assert.throws(() => instruments.hits.inc({ kind: 'Pod' }, -1), TypeError);
+});

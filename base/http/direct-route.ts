@@ -5,44 +5,56 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { beeuniErrorShape, errorAnswer } from './error-response.ts';
 import type { Guard, GuardedCall } from './mount.ts';
-import { mountRaw, type RawRoute } from './raw-route.ts';
+import { mountRaw, type RawCall, type RawRoute } from './raw-route.ts';
 import { type HttpServer, logFailure } from './server.ts';
 
 const NO_PARAMS = {};
 
-/** One call; what is seldom asked for is made when it is. */
-class DirectCall implements GuardedCall {
+/** One call; what is seldom asked for is made when it is. A class, as there is one for every call. */
+class DirectCall<C> implements GuardedCall, RawCall<C> {
   readonly route: GuardedCall['route'];
   readonly params: Readonly<Record<string, string>> = NO_PARAMS;
   readonly requestId: string = randomUUID();
-  readonly #request: IncomingMessage;
-  readonly #response: ServerResponse;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly startedMs: number;
   readonly #bearerHeader: string | undefined;
+  #caller: C | undefined;
   #controller: AbortController | undefined;
 
-  constructor(route: GuardedCall['route'], request: IncomingMessage, response: ServerResponse, bearer?: string) {
-    this.route = route;
-    this.#request = request;
-    this.#response = response;
-    this.#bearerHeader = bearer;
+  constructor(raw: RawRoute<C>, request: IncomingMessage, response: ServerResponse, startedMs: number) {
+    this.route = raw.route;
+    this.request = request;
+    this.response = response;
+    this.startedMs = startedMs;
+    this.#bearerHeader = raw.bearerHeader;
   }
 
-  readonly header = (name: string): string | undefined => {
-    const { headers } = this.#request;
+  header(name: string): string | undefined {
+    const { headers } = this.request;
     const value = headers[name];
     if (value === undefined && name === 'authorization' && this.#bearerHeader !== undefined) {
       const bearer = headers[this.#bearerHeader];
       return typeof bearer === 'string' ? `Bearer ${bearer}` : undefined;
     }
     return Array.isArray(value) ? value.join(', ') : value;
-  };
+  }
+
+  get caller(): C {
+    if (this.#caller === undefined) throw new Error(`route ${this.route.operationId} was reached without its guard`);
+    return this.#caller;
+  }
+
+  admit(caller: C): void {
+    this.#caller = caller;
+  }
 
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       const controller = new AbortController();
       this.#controller = controller;
-      this.#response.once('close', () => {
-        if (!this.#response.writableFinished) controller.abort();
+      this.response.once('close', () => {
+        if (!this.response.writableFinished) controller.abort();
       });
     }
     return this.#controller.signal;
@@ -56,7 +68,8 @@ export const mountDirect = <C>(server: HttpServer, raw: RawRoute<C>, guard: Guar
   mountRaw(server, raw, guard);
   const shape = raw.errorShape ?? beeuniErrorShape;
 
-  const fail = (call: DirectCall, request: IncomingMessage, response: ServerResponse, error: unknown): void => {
+  const fail = (call: DirectCall<C>, error: unknown): void => {
+    const { request, response } = call;
     if (response.headersSent || response.destroyed) {
       if (!response.destroyed)
         server.log.error('a raw route broke after its head was sent', { requestId: call.requestId, err: error });
@@ -79,35 +92,27 @@ export const mountDirect = <C>(server: HttpServer, raw: RawRoute<C>, guard: Guar
     response.end(body);
   };
 
-  const run = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const startedMs = server.clock.monotonicMs();
-    const call = new DirectCall(route, request, response, raw.bearerHeader);
-    response.once('close', () => {
-      server.observe?.({
-        listener: server.listener,
-        operation: route.operationId,
-        method: route.method,
-        status: response.statusCode,
-        durationMs: server.clock.monotonicMs() - startedMs,
-      });
+  const record = (call: DirectCall<C>): void => {
+    server.observe?.({
+      listener: server.listener,
+      operation: route.operationId,
+      method: route.method,
+      status: call.response.statusCode,
+      durationMs: server.clock.monotonicMs() - call.startedMs,
     });
+  };
+
+  const run = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const call = new DirectCall(raw, request, response, server.clock.monotonicMs());
+    response.on('close', () => record(call));
     try {
       const caller = await guard.authenticate(call);
       if (route.auth.kind !== 'anyone') server.budget.admit(request.socket);
       await guard.authorize(call, caller);
-      const { params, requestId } = call;
-      await raw.handler({
-        caller,
-        params,
-        requestId,
-        get signal() {
-          return call.signal;
-        },
-        request,
-        response,
-      });
+      call.admit(caller);
+      await raw.handler(call);
     } catch (error) {
-      fail(call, request, response, error);
+      fail(call, error);
     }
   };
   server.direct.set(`${route.method} ${route.path}`, (request, response) => void run(request, response));

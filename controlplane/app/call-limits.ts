@@ -29,3 +29,29 @@ export const callLimits = (session: Session | undefined, project: Project | unde
   const runs = shared.dailyRuns === undefined ? undefined : { projectUid: uid, day, limit: shared.dailyRuns };
   return { budgets, runs };
 };
+
+const DAY_MS = 86_400_000;
+/** Sessions whose limits are remembered. */
+const MAX_SESSIONS = 10_000;
+
+/** Finds the limits of a session's calls. As long as session, project and day stay what they are, so does the object. */
+export const makeFindLimits = (
+  findSession: (uid: string) => Session | undefined,
+  findProject: (uid: string) => Project | undefined,
+): ((identity: Readonly<{ sessionUid: string; projectUid: string }>, atMs: number) => Limits) => {
+  type Known = Readonly<{ session: Session | undefined; project: Project | undefined; day: number; limits: Limits }>;
+  const known = new Map<string, Known>();
+  return ({ sessionUid, projectUid }, atMs) => {
+    const session = findSession(sessionUid);
+    const project = findProject(projectUid);
+    const day = Math.floor(atMs / DAY_MS);
+    const held = known.get(sessionUid);
+    if (held?.session === session && held?.project === project && held?.day === day) return held.limits;
+    const limits = callLimits(session, project, atMs);
+    known.delete(sessionUid);
+    known.set(sessionUid, { session, project, day, limits });
+    const [oldest] = known.keys();
+    if (known.size > MAX_SESSIONS && oldest !== undefined) known.delete(oldest);
+    return limits;
+  };
+};

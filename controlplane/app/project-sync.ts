@@ -216,7 +216,8 @@ export const makeProjectSync = (ports: ProjectSyncPorts): ProjectSync => {
       manifest: manifest.synced,
       models,
       release: releaseOf(request),
-      budget: { reached: false, message: '' },
+      // Kept by who watches budgets.
+      budget: before?.budget ?? { reached: false, message: '' },
     };
     const isNews = before === undefined || !sameFact(before, fact);
     await store.saveResult(uid, { fact, config: manifest.config, dueAt: dueAfter(request, fact), isNews });

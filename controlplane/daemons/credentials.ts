@@ -1,6 +1,6 @@
 // The credentials between control plane and daemon: made at random, stored as hashes, compared in constant time,
 // remembered for a few seconds. Must not know SQL or HTTP. Source: 20-control-plane §1, D7, FC11.
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '#base/clock.ts';
 import { ConflictError, UnavailableError } from '#base/errors.ts';
 import type { FindSessionByCredential, RandomBytes, SandboxIdentity } from '../app/ports.ts';
@@ -24,7 +24,7 @@ const FRESH_MS = 5_000;
 const GRACE_MS = 60_000;
 const MAX_REMEMBERED = 10_000;
 
-const hashOf = (credential: string): Buffer => createHash('sha256').update(credential).digest();
+const hashOf = (credential: string): Buffer => hash('sha256', credential, 'buffer');
 
 /** A new session credential: `bs_<12 hex>_<43 base64url>`, 256 random bits behind a prefix that finds it. */
 export const newSessionCredential = (
@@ -100,7 +100,7 @@ export const makeCredentials = (ports: CredentialsPorts): Credentials => {
     find: async (credential) => {
       const prefix = SESSION_CREDENTIAL.exec(credential)?.[1];
       if (prefix === undefined) return undefined;
-      const key = hashOf(credential).toString('base64');
+      const key = hash('sha256', credential, 'base64');
       const known = remembered.get(key);
       const ageMs = known === undefined ? Number.POSITIVE_INFINITY : ports.clock.monotonicMs() - known.atMs;
       if (known !== undefined && ageMs <= FRESH_MS && !known.isStale) return known.identity;

@@ -7,7 +7,7 @@ import type { Clock } from '#base/clock.ts';
 import type { Meter, Metered } from './meter.ts';
 import { makeBodyMeter, makeStreamMeter } from './stream-meter.ts';
 import type { UpstreamSlot } from './upstream.ts';
-import { type CallEnd, type CallLimits, watchCall } from './watch.ts';
+import type { CallEnd, CallLimits, CallWatch, StartWatch } from './watch.ts';
 import type { Wire } from './wires.ts';
 import type { UpstreamRefusal } from './wording.ts';
 
@@ -33,153 +33,186 @@ export type AttemptRequest = Readonly<{
   startedMs: number;
 }>;
 
-/** A running attempt; `leave` is to be called when the client is gone. */
+/** A running attempt; `end` does not reject. `leave` is to be called when the client is gone. */
 export type Attempt = Readonly<{ end: Promise<AttemptEnd>; leave: () => void }>;
+
+/** What attempts are started with. */
+export type AttemptPorts = Readonly<{ clock: Pick<Clock, 'monotonicMs'>; startWatch: StartWatch }>;
 
 /** Most of an error answer that is read. Units: bytes. */
 const MAX_ERROR_BYTES = 65_536;
-/** A body of this size is kept until it is whole, and then sent in one piece. Units: bytes. */
+/** A body up to this size is kept until it is whole, and then sent in one piece. Units: bytes. */
 const MAX_HELD_BYTES = 65_536;
 
 const aborted = new Error('the attempt was ended');
+const incomplete = new Error('the answer of the provider is not complete');
 
-/** Starts an attempt. `end` does not reject. */
-export const startAttempt = (clock: Clock, request: AttemptRequest): Attempt => {
-  const { response, wire } = request;
-  let controller: Dispatcher.DispatchController | undefined;
-  let meter: Meter | undefined;
-  let isStream = false;
-  let firstByteMs: number | undefined;
-  let refusal: { status: number; retryAfter: string | undefined; parts: Buffer[]; bytes: number } | undefined;
-  let held: Buffer[] = [];
-  let heldBytes = 0;
-  let isWaiting = false;
-  let settle: (end: AttemptEnd) => void = () => undefined;
-  const end = new Promise<AttemptEnd>((resolve) => {
-    settle = resolve;
-  });
+type Refused = { status: number; retryAfter: string | undefined; parts: Buffer[]; bytes: number };
 
-  const finish = (result: AttemptEnd): void => {
-    watch.stop();
-    response.off('drain', goOn);
-    settle(result);
-  };
-  const goOn = (): void => {
-    if (!isWaiting) return;
-    isWaiting = false;
-    watch.progress();
-    controller?.resume();
-  };
-  const head = (contentLength?: number): void => {
-    response.writeHead(200, [
-      'content-type',
-      isStream ? 'text/event-stream; charset=utf-8' : 'application/json',
-      ...(contentLength === undefined ? [] : ['content-length', String(contentLength)]),
-      ...(isStream ? ['x-accel-buffering', 'no'] : []),
-      ...request.answerHeaders,
-    ]);
-  };
-  const send = (chunk: Buffer): void => {
-    if (!response.write(chunk) && !isWaiting) {
-      isWaiting = true;
-      controller?.pause();
-    }
-  };
-  const start = (): void => {
-    head();
-    response.on('drain', goOn);
-    for (const part of held) send(part);
-    held = [];
-  };
-  const refused = (status: number): void => {
-    const text = refusal === undefined ? '' : Buffer.concat(refusal.parts).toString('utf8');
-    finish({ kind: 'refused', refusal: { status, retryAfter: refusal?.retryAfter, body: text } });
-  };
-  const stopped = (error: unknown): void => {
-    const why = watch.ended();
-    if (refusal !== undefined && why === undefined) return refused(refusal.status);
-    const metered = meter?.result();
-    // What was held was not sent, so another attempt may follow.
-    if (metered === undefined || firstByteMs === undefined || !response.headersSent) {
-      return finish({ kind: 'silent', why, error, metered });
-    }
-    finish({ kind: 'broken', metered, firstByteMs, isStream, why });
-  };
+/** A class, and not a closure, as there is one for every call and most of its members are functions. */
+class RunningAttempt implements Attempt, Dispatcher.DispatchHandler {
+  readonly end: Promise<AttemptEnd>;
+  readonly #request: AttemptRequest;
+  readonly #clock: AttemptPorts['clock'];
+  readonly #watch: CallWatch;
+  #settle: (end: AttemptEnd) => void = () => undefined;
+  #controller: Dispatcher.DispatchController | undefined;
+  #meter: Meter | undefined;
+  #isStream = false;
+  #firstByteMs: number | undefined;
+  #refused: Refused | undefined;
+  #held: Buffer[] = [];
+  #heldBytes = 0;
+  #isWaiting = false;
+  #goOn: (() => void) | undefined;
 
-  const watch = watchCall(clock, request.limits, () => {
-    if (controller === undefined) stopped(aborted);
-    else controller.abort(aborted);
-  });
-
-  const handler: Dispatcher.DispatchHandler = {
-    onRequestStart: (started) => {
-      controller = started;
-      if (watch.ended() !== undefined) started.abort(aborted);
-    },
-    onResponseStart: (_controller, status, headers) => {
-      if (status < 200) return;
-      const type = headers['content-type'];
-      if (status !== 200) {
-        const retryAfter = headers['retry-after'];
-        refusal = {
-          status,
-          retryAfter: retryAfter === undefined ? undefined : String(retryAfter),
-          parts: [],
-          bytes: 0,
-        };
-        return;
-      }
-      isStream = typeof type === 'string' && type.startsWith('text/event-stream');
-      meter = isStream ? makeStreamMeter(wire.reported) : makeBodyMeter(wire.reported);
-    },
-    onResponseData: (_controller, chunk) => {
-      watch.progress();
-      if (refusal !== undefined) {
-        refusal.bytes += chunk.length;
-        if (refusal.bytes <= MAX_ERROR_BYTES) refusal.parts.push(chunk);
-        else controller?.abort(aborted);
-        return;
-      }
-      firstByteMs ??= clock.monotonicMs() - request.startedMs;
-      meter?.push(chunk);
-      if (response.headersSent) return send(chunk);
-      if (!isStream && heldBytes + chunk.length <= MAX_HELD_BYTES) {
-        held.push(chunk);
-        heldBytes += chunk.length;
-        return;
-      }
-      held.push(chunk);
-      start();
-    },
-    onResponseEnd: () => {
-      if (refusal !== undefined) return refused(refusal.status);
-      const metered = meter?.result();
-      if (metered === undefined || firstByteMs === undefined || !metered.isEnded || metered.hasError) {
-        return stopped(new Error('the answer of the provider is not complete'));
-      }
-      if (response.headersSent) {
-        response.end();
-      } else {
-        head(heldBytes);
-        response.end(held.length === 1 ? held[0] : Buffer.concat(held, heldBytes));
-      }
-      finish({ kind: 'whole', metered, firstByteMs });
-    },
-    onResponseError: (_controller, error) => stopped(error),
-  };
-
-  try {
-    request.slot.dispatcher.dispatch(
-      {
-        path: request.slot.path + wire.path,
-        method: 'POST',
-        headers: request.headers,
-        body: request.body,
-      } as Dispatcher.DispatchOptions,
-      handler,
-    );
-  } catch (error) {
-    stopped(error);
+  constructor(ports: AttemptPorts, request: AttemptRequest) {
+    this.#request = request;
+    this.#clock = ports.clock;
+    this.end = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+    this.#watch = ports.startWatch(request.limits, () => this.#abort());
   }
-  return { end, leave: () => watch.end('client_left') };
+
+  start(): void {
+    const { slot, wire, headers, body } = this.#request;
+    try {
+      slot.dispatcher.dispatch({ path: slot.path + wire.path, method: 'POST', headers, body }, this);
+    } catch (error) {
+      this.#stopped(error);
+    }
+  }
+
+  leave(): void {
+    this.#watch.end('client_left');
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#watch.ended() !== undefined) controller.abort(aborted);
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Readonly<Record<string, string | string[] | undefined>>,
+  ): void {
+    if (status < 200) return;
+    if (status !== 200) {
+      const retryAfter = headers['retry-after'];
+      this.#refused = {
+        status,
+        retryAfter: retryAfter === undefined ? undefined : String(retryAfter),
+        parts: [],
+        bytes: 0,
+      };
+      return;
+    }
+    const type = headers['content-type'];
+    const { reported } = this.#request.wire;
+    this.#isStream = typeof type === 'string' && type.startsWith('text/event-stream');
+    this.#meter = this.#isStream ? makeStreamMeter(reported) : makeBodyMeter(reported);
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#watch.progress();
+    const refused = this.#refused;
+    if (refused !== undefined) {
+      refused.bytes += chunk.length;
+      if (refused.bytes <= MAX_ERROR_BYTES) refused.parts.push(chunk);
+      else this.#controller?.abort(aborted);
+      return;
+    }
+    this.#firstByteMs ??= this.#clock.monotonicMs() - this.#request.startedMs;
+    this.#meter?.push(chunk);
+    if (this.#request.response.headersSent) return this.#send(chunk);
+    this.#held.push(chunk);
+    this.#heldBytes += chunk.length;
+    if (!this.#isStream && this.#heldBytes <= MAX_HELD_BYTES) return;
+    this.#head();
+    for (const part of this.#held) this.#send(part);
+    this.#held = [];
+  }
+
+  onResponseEnd(): void {
+    if (this.#refused !== undefined) return this.#finishRefused(this.#refused);
+    const metered = this.#meter?.result();
+    const firstByteMs = this.#firstByteMs;
+    if (metered === undefined || firstByteMs === undefined || !metered.isEnded || metered.hasError) {
+      return this.#stopped(incomplete, metered);
+    }
+    const { response } = this.#request;
+    if (response.headersSent) {
+      response.end();
+    } else {
+      this.#head(this.#heldBytes);
+      const [first] = this.#held;
+      response.end(this.#held.length === 1 ? first : Buffer.concat(this.#held, this.#heldBytes));
+    }
+    this.#finish({ kind: 'whole', metered, firstByteMs });
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#stopped(error);
+  }
+
+  #abort(): void {
+    if (this.#controller === undefined) this.#stopped(aborted);
+    else this.#controller.abort(aborted);
+  }
+
+  #head(contentLength?: number): void {
+    const { response, answerHeaders } = this.#request;
+    const list = this.#isStream
+      ? ['content-type', 'text/event-stream; charset=utf-8', 'x-accel-buffering', 'no', ...answerHeaders]
+      : ['content-type', 'application/json', ...answerHeaders];
+    if (contentLength !== undefined) list.push('content-length', String(contentLength));
+    response.writeHead(200, list);
+  }
+
+  #send(chunk: Buffer): void {
+    const { response } = this.#request;
+    if (response.write(chunk) || this.#isWaiting) return;
+    this.#isWaiting = true;
+    if (this.#goOn === undefined) {
+      this.#goOn = () => {
+        this.#isWaiting = false;
+        this.#watch.progress();
+        this.#controller?.resume();
+      };
+      response.on('drain', this.#goOn);
+    }
+    this.#controller?.pause();
+  }
+
+  #finish(end: AttemptEnd): void {
+    this.#watch.stop();
+    if (this.#goOn !== undefined) this.#request.response.off('drain', this.#goOn);
+    this.#settle(end);
+  }
+
+  #finishRefused({ status, retryAfter, parts }: Refused): void {
+    this.#finish({ kind: 'refused', refusal: { status, retryAfter, body: Buffer.concat(parts).toString('utf8') } });
+  }
+
+  /** It ended without a whole good answer. */
+  #stopped(error: unknown, result?: Metered): void {
+    const why = this.#watch.ended();
+    if (this.#refused !== undefined && why === undefined) return this.#finishRefused(this.#refused);
+    const metered = result ?? this.#meter?.result();
+    const firstByteMs = this.#firstByteMs;
+    // What was held was not sent, so another attempt may follow.
+    if (metered === undefined || firstByteMs === undefined || !this.#request.response.headersSent) {
+      return this.#finish({ kind: 'silent', why, error, metered });
+    }
+    this.#finish({ kind: 'broken', metered, firstByteMs, isStream: this.#isStream, why });
+  }
+}
+
+/** Starts an attempt. */
+export const startAttempt = (ports: AttemptPorts, request: AttemptRequest): Attempt => {
+  const attempt = new RunningAttempt(ports, request);
+  attempt.start();
+  return attempt;
 };

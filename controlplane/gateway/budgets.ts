@@ -69,7 +69,25 @@ type Entry = {
   leasedAtMs: number;
   /** True when it ended with less than was wanted. */
   leasing: Promise<boolean> | undefined;
+  /** Nobody remembers it any more; who holds it looks again. */
+  isForgotten: boolean;
 };
+
+/** What is set aside in one budget. */
+type Taken = Readonly<{ entry: Entry; amount: number }>;
+
+class TakenHold implements Hold {
+  readonly #taken: readonly Taken[];
+  constructor(taken: readonly Taken[]) {
+    this.#taken = taken;
+  }
+  settle(costMicroUsd: number): void {
+    for (const { entry, amount } of this.#taken) {
+      entry.reserved -= amount;
+      entry.pending += costMicroUsd;
+    }
+  }
+}
 
 const NO_HOLD: Hold = { settle: () => undefined };
 
@@ -97,11 +115,15 @@ export const makeBudgets = (
         pending: 0,
         leasedAtMs: Number.NEGATIVE_INFINITY,
         leasing: undefined,
+        isForgotten: false,
       };
       entries.set(key, entry);
       if (entries.size > MAX_ENTRIES) {
-        for (const [old, { reserved, pending }] of entries) {
-          if (reserved === 0 && pending === 0 && old !== key) entries.delete(old);
+        for (const [old, other] of entries) {
+          if (other.reserved === 0 && other.pending === 0 && old !== key) {
+            other.isForgotten = true;
+            entries.delete(old);
+          }
           if (entries.size <= MAX_ENTRIES) break;
         }
       }
@@ -132,8 +154,7 @@ export const makeBudgets = (
   };
 
   /** Sets aside in one budget; the amount, or why not. */
-  const reserve = async (limit: BudgetLimit, estimate: number): Promise<number | 'reached' | 'held'> => {
-    const entry = entryOf(limit);
+  const reserve = async (limit: BudgetLimit, entry: Entry, estimate: number): Promise<number | 'reached' | 'held'> => {
     const isEnough = (): boolean => isFresh(entry) && free(entry) >= estimate;
     for (let round = 0; round < MAX_ROUNDS && !isEnough(); round += 1) {
       try {
@@ -158,18 +179,20 @@ export const makeBudgets = (
     return rest;
   };
 
-  const holdOf = (taken: readonly (readonly [BudgetLimit, number])[]): Hold => ({
-    settle: (costMicroUsd) => {
-      for (const [limit, amount] of taken) {
-        const entry = entryOf(limit);
-        entry.reserved -= amount;
-        entry.pending += costMicroUsd;
-      }
-    },
-  });
+  /** Entries of the limits of a call; limits that do not change are the same object, so they are looked up once. */
+  const known = new WeakMap<Limits, readonly Entry[]>();
+  const entriesOf = (limits: Limits): readonly Entry[] => {
+    const held = known.get(limits);
+    if (held?.every((entry, at) => !entry.isForgotten && entry.limitMicroUsd === limits.budgets[at]?.limitMicroUsd)) {
+      return held;
+    }
+    const found = limits.budgets.map(entryOf);
+    known.set(limits, found);
+    return found;
+  };
 
-  const giveBack = (taken: readonly (readonly [BudgetLimit, number])[]): void => {
-    for (const [limit, amount] of taken) entryOf(limit).reserved -= amount;
+  const giveBack = (taken: readonly Taken[]): void => {
+    for (const { entry, amount } of taken) entry.reserved -= amount;
   };
 
   const rank = async (limit: RunLimit, turnId: string | null): Promise<number> => {
@@ -189,37 +212,37 @@ export const makeBudgets = (
     if (runs !== undefined && (runs.limit === 0 || (await rank(runs, turnId)) > runs.limit)) {
       return { reason: 'reached', scope: 'project_runs', limit: undefined };
     }
-    const taken: [BudgetLimit, number][] = [];
-    for (const limit of limits.budgets) {
+    const taken: Taken[] = [];
+    const found = entriesOf(limits);
+    for (const [at, limit] of limits.budgets.entries()) {
+      const entry = found[at] ?? entryOf(limit);
       try {
-        const amount = await reserve(limit, estimate);
+        const amount = await reserve(limit, entry, estimate);
         if (typeof amount === 'string') {
           giveBack(taken);
           return { reason: amount, scope: limit.scope, limit };
         }
-        taken.push([limit, amount]);
+        taken.push({ entry, amount });
       } catch (error) {
         giveBack(taken);
         throw error;
       }
     }
-    return holdOf(taken);
+    return new TakenHold(taken);
   };
 
   return {
     take: (limits, estimateMicroUsd, turnId) => {
       if (limits.budgets.length === 0 && limits.runs === undefined) return NO_HOLD;
       const estimate = Math.max(1, estimateMicroUsd);
-      const isLeased = limits.budgets.every((limit) => {
-        const entry = entryOf(limit);
-        return isFresh(entry) && free(entry) >= estimate;
-      });
-      if (!isLeased || limits.runs !== undefined) return takeAll(limits, estimate, turnId);
-      const taken = limits.budgets.map((limit) => {
-        entryOf(limit).reserved += estimate;
-        return [limit, estimate] as const;
-      });
-      return holdOf(taken);
+      if (limits.runs !== undefined) return takeAll(limits, estimate, turnId);
+      const found = entriesOf(limits);
+      for (const entry of found) {
+        if (!isFresh(entry) || free(entry) < estimate) return takeAll(limits, estimate, turnId);
+      }
+      const taken = found.map((entry) => ({ entry, amount: estimate }));
+      for (const entry of found) entry.reserved += estimate;
+      return new TakenHold(taken);
     },
     stored: (costs) => {
       for (const cost of costs) {
@@ -233,11 +256,22 @@ export const makeBudgets = (
   };
 };
 
-/** The budgets that a call at `at` (RFC 3339) counts against. */
-export const budgetKeys = (
-  call: Readonly<{ at: string; sessionUid: string; projectUid: string }>,
-): readonly BudgetKey[] => [
-  { scope: 'session', uid: call.sessionUid, period: '' },
-  { scope: 'project_day', uid: call.projectUid, period: call.at.slice(0, 10) },
-  { scope: 'project_month', uid: call.projectUid, period: call.at.slice(0, 7) },
-];
+/** What calls have cost, by budget: each call counts for its session, and for the day and month of its project. */
+export const costsByBudget = (
+  calls: readonly Readonly<{ at: string; sessionUid: string; projectUid: string; costMicroUsd: number }>[],
+): readonly Readonly<BudgetKey & { costMicroUsd: number }>[] => {
+  const sums = new Map<string, BudgetKey & { costMicroUsd: number }>();
+  const add = (scope: BudgetScope, uid: string, period: string, cost: number): void => {
+    const key = `${scope} ${uid} ${period}`;
+    const sum = sums.get(key);
+    if (sum === undefined) sums.set(key, { scope, uid, period, costMicroUsd: cost });
+    else sum.costMicroUsd += cost;
+  };
+  for (const { at, sessionUid, projectUid, costMicroUsd } of calls) {
+    if (costMicroUsd === 0) continue;
+    add('session', sessionUid, '', costMicroUsd);
+    add('project_day', projectUid, at.slice(0, 10), costMicroUsd);
+    add('project_month', projectUid, at.slice(0, 7), costMicroUsd);
+  }
+  return [...sums.values()];
+};

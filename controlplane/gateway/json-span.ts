@@ -66,6 +66,21 @@ export const textAt = (bytes: Uint8Array, start: number, end: number): string | 
   }
 };
 
+/** Longest key that is read without a decoder; longer ones are hardly any of those that somebody looks for. */
+const MAX_PLAIN_KEY_BYTES = 64;
+
+/** The text of a key: plain ASCII as it stands, anything else decoded. */
+const keyAt = (bytes: Uint8Array, start: number, end: number): string | undefined => {
+  if (end - start > MAX_PLAIN_KEY_BYTES) return textAt(bytes, start, end);
+  let key = '';
+  for (let at = start + 1; at < end - 1; at += 1) {
+    const byte = bytes[at] ?? 0;
+    if (byte === BACKSLASH || byte < 0x20 || byte > 0x7e) return textAt(bytes, start, end);
+    key += String.fromCharCode(byte);
+  }
+  return key;
+};
+
 /** Sees one member: its key, and its value from `start` up to but not including `end`. False ends the walk as broken. */
 export type VisitMember = (key: string, start: number, end: number) => boolean;
 
@@ -96,7 +111,7 @@ export const walkObject = (
     skip();
     if (bytes[at] !== QUOTE) return false;
     const keyEnd = endOfString(bytes, at);
-    const key = keyEnd < 0 ? undefined : textAt(bytes, at, keyEnd);
+    const key = keyEnd < 0 ? undefined : keyAt(bytes, at, keyEnd);
     if (key === undefined) return false;
     at = keyEnd;
     skip();
@@ -113,12 +128,16 @@ export const walkObject = (
   }
 };
 
-/** Bytes of the values of the named members; the last one counts when a key is there twice. Empty for no object. */
-export const membersOf = (bytes: Uint8Array, keys: readonly string[]): ReadonlyMap<string, Uint8Array> => {
-  const found = new Map<string, Uint8Array>();
-  walkObject(bytes, (key, start, end) => {
-    if (keys.includes(key)) found.set(key, bytes.subarray(start, end));
+/** Members of an object by key, as bytes. `isWhole`: the bytes are one object and nothing else. */
+export type Members = Readonly<{ get: (key: string) => Uint8Array | undefined; isWhole: boolean }>;
+
+/** The values of the named members; the last one counts when a key is there twice. */
+export const membersOf = (bytes: Uint8Array, keys: readonly string[]): Members => {
+  const found: (Uint8Array | undefined)[] = [];
+  const isWhole = walkObject(bytes, (key, start, end) => {
+    const at = keys.indexOf(key);
+    if (at >= 0) found[at] = bytes.subarray(start, end);
     return true;
   });
-  return found;
+  return { get: (key) => found[keys.indexOf(key)], isWhole };
 };

@@ -17,7 +17,7 @@ export type ReadReported = Readonly<{
   line: (data: Buffer, event: string, isKnown: boolean) => Said | undefined;
   /** What the name of an event alone says, also for data that is too long to be looked into. */
   named: (event: string) => Said | undefined;
-  /** One whole body. */
+  /** One whole body; `isEnd` when it is one JSON object. */
   body: (body: Buffer) => Said;
 }>;
 
@@ -103,6 +103,7 @@ export const chatReported: ReadReported = {
   body: (body) => {
     const members = membersOf(body, ['model', 'usage', 'error']);
     return {
+      isEnd: members.isWhole,
       isError: isValue(members.get('error')),
       servedModel: modelOf(members.get('model')),
       usage: chatUsage(members.get('usage')),
@@ -137,6 +138,7 @@ export const responsesReported: ReadReported = {
   body: (body) => {
     const members = membersOf(body, ['model', 'usage', 'error']);
     return {
+      isEnd: members.isWhole,
       isError: isValue(members.get('error')),
       servedModel: modelOf(members.get('model')),
       usage: responsesUsage(members.get('usage')),
@@ -158,6 +160,7 @@ export const messagesReported: ReadReported = {
   body: (body) => {
     const members = membersOf(body, ['type', 'model', 'usage', 'error']);
     return {
+      isEnd: members.isWhole,
       isError: isValue(members.get('error')),
       servedModel: modelOf(members.get('model')),
       usage: messagesUsage(members.get('usage')),

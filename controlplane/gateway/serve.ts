@@ -4,13 +4,14 @@ import { BeeuniError, ForbiddenError, LimitError, UnavailableError } from '#base
 import { TURN_HEADER } from '#schema/wire/gateway.ts';
 import type { ProviderKey } from '../app/provider-ports.ts';
 import { type Admitted, isGatewayError, makeAdmit, type Target } from './admit.ts';
-import { type AttemptEnd, startAttempt } from './attempt.ts';
+import { type Attempt, type AttemptEnd, startAttempt } from './attempt.ts';
 import type { BudgetRefusal, Hold } from './budgets.ts';
 import { errorBody, errorEvent } from './error-shape.ts';
 import type { KeyPools } from './key-pool.ts';
 import { costMicroUsd, estimateMicroUsd, type Metered, tokensOf } from './meter.ts';
 import { withModel } from './model-span.ts';
 import type { GatewayCall, GatewayOutcome, GatewayPorts, ObserveGateway } from './ports.ts';
+import { makeWatches } from './watch.ts';
 import { headersFor, type Wire } from './wires.ts';
 import { finalError, type GatewayError, refusalError, retryableError, waitSecondsOf } from './wording.ts';
 
@@ -33,6 +34,9 @@ type Outcome = Readonly<{
 type Tried =
   | Readonly<{ outcome: Outcome }>
   | Readonly<{ error: GatewayError; kind: GatewayOutcome; mayFallBack: boolean }>;
+
+/** The attempt that runs, and whether the client is gone. */
+type Leaving = { current: Attempt | undefined; isGone: boolean };
 
 /** An error of ours in the words of the gateway. */
 const wordOf = (error: unknown): GatewayError => {
@@ -114,6 +118,7 @@ export const makeServeCall = (
 ): ((call: GatewayCall) => Promise<void>) => {
   const { clock, keyPools, observe } = ports;
   const admit = makeAdmit(ports);
+  const attempts = { clock, startWatch: makeWatches(clock) };
 
   /** One attempt with one key, and what is left to say to the client. */
   const tryOnce = async (
@@ -122,12 +127,12 @@ export const makeServeCall = (
     target: Target,
     key: ProviderKey | undefined,
     startedMs: number,
-    leaving: { current: (() => void) | undefined },
+    leaving: Leaving,
   ): Promise<AttemptEnd> => {
     const slot = ports.upstreams.take(target.provider);
     try {
       const body = withModel(admitted.bytes, admitted.span, target.model.id);
-      const attempt = startAttempt(clock, {
+      const attempt = startAttempt(attempts, {
         wire,
         slot,
         headers: headersFor(wire, target.provider, {
@@ -148,7 +153,7 @@ export const makeServeCall = (
         ],
         startedMs,
       });
-      leaving.current = attempt.leave;
+      leaving.current = attempt;
       return await attempt.end;
     } finally {
       leaving.current = undefined;
@@ -194,7 +199,7 @@ export const makeServeCall = (
     admitted: Admitted,
     target: Target,
     startedMs: number,
-    leaving: { current: (() => void) | undefined; isGone: boolean },
+    leaving: Leaving,
   ): Promise<Tried> => {
     const { provider } = target;
     const pool = `${provider.id} ${provider.generation}`;
@@ -264,11 +269,11 @@ export const makeServeCall = (
   };
 
   const forward = async (call: GatewayCall, admitted: Admitted, startedMs: number): Promise<Outcome> => {
-    const leaving: { current: (() => void) | undefined; isGone: boolean } = { current: undefined, isGone: false };
-    call.response.once('close', () => {
+    const leaving: Leaving = { current: undefined, isGone: false };
+    call.response.on('close', () => {
       if (call.response.writableFinished) return;
       leaving.isGone = true;
-      leaving.current?.();
+      leaving.current?.leave();
     });
     let target = admitted.target;
     let tried = await tryTarget(call, admitted, target, startedMs, leaving);

@@ -1,6 +1,5 @@
 // Looks at a copy of an answer as it passes: lines of a stream, or a bounded body. The answer itself goes elsewhere,
 // untouched. Must not know what any line means; reported.ts does. Source: 20-control-plane §5, FC1, FC6.
-import { walkObject } from './json-span.ts';
 import type { Meter, ReportedUsage } from './meter.ts';
 import type { ReadReported, Said } from './reported.ts';
 
@@ -119,7 +118,7 @@ export const makeBodyMeter = (reported: ReadReported): Meter => {
         said.usage === undefined ? undefined : { promptTokens: 0, cachedTokens: 0, completionTokens: 0, ...said.usage };
       return {
         ...empty,
-        isEnded: walkObject(body, () => true),
+        isEnded: said.isEnd === true,
         hasError: said.isError === true,
         usage,
         servedModel: said.servedModel,

@@ -1,4 +1,5 @@
-// The time limits of one upstream call: connect and first byte, idle, total. Must not know HTTP.
+// The time limits of upstream calls: connect and first byte, idle, total. One timer looks at all calls, so that a call
+// costs none of its own; a limit is noticed at most one look late. Must not know HTTP.
 import type { CancelTimer, Clock } from '#base/clock.ts';
 
 /** Why a call was ended from this side. */
@@ -18,40 +19,69 @@ export type CallWatch = Readonly<{
   stop: () => void;
 }>;
 
-/** Starts the watch; `onEnd` runs once, at the first limit that is reached. One timer serves any number of chunks. */
-export const watchCall = (clock: Clock, limits: CallLimits, onEnd: (why: CallEnd) => void): CallWatch => {
-  const startedMs = clock.monotonicMs();
-  let end: CallEnd | undefined;
-  let lastMs: number | undefined;
+/** Starts a watch; `onEnd` runs once, at the first limit that is reached. */
+export type StartWatch = (limits: CallLimits, onEnd: (why: CallEnd) => void) => CallWatch;
+
+/** Time between two looks. Units: milliseconds. */
+export const LOOK_MS = 50;
+
+class Watch implements CallWatch {
+  readonly #all: Set<Watch>;
+  readonly #clock: Pick<Clock, 'monotonicMs'>;
+  readonly #limits: CallLimits;
+  readonly #onEnd: (why: CallEnd) => void;
+  readonly #startedMs: number;
+  #lastMs: number | undefined;
+  #end: CallEnd | undefined;
+
+  constructor(all: Set<Watch>, clock: Pick<Clock, 'monotonicMs'>, limits: CallLimits, onEnd: (why: CallEnd) => void) {
+    this.#all = all;
+    this.#clock = clock;
+    this.#limits = limits;
+    this.#onEnd = onEnd;
+    this.#startedMs = clock.monotonicMs();
+    all.add(this);
+  }
+
+  progress(): void {
+    this.#lastMs = this.#clock.monotonicMs();
+  }
+
+  end(why: CallEnd): void {
+    if (this.#end !== undefined) return;
+    this.#end = why;
+    this.#all.delete(this);
+    this.#onEnd(why);
+  }
+
+  ended(): CallEnd | undefined {
+    return this.#end;
+  }
+
+  stop(): void {
+    this.#all.delete(this);
+  }
+
+  look(nowMs: number): void {
+    const { first_byte_ms, idle_ms, total_ms } = this.#limits;
+    if (nowMs - this.#startedMs >= total_ms) this.end('total');
+    else if (this.#lastMs === undefined) {
+      if (nowMs - this.#startedMs >= first_byte_ms) this.end('first_byte');
+    } else if (nowMs - this.#lastMs >= idle_ms) this.end('idle');
+  }
+}
+
+/** Makes the watches of one gateway; no timer runs while no call does. */
+export const makeWatches = (clock: Pick<Clock, 'monotonicMs' | 'startTimer'>): StartWatch => {
+  const all = new Set<Watch>();
   let cancel: CancelTimer | undefined;
-  const stop = (): void => {
-    cancel?.();
-    cancel = undefined;
-  };
-  const finish = (why: CallEnd): void => {
-    if (end !== undefined) return;
-    end = why;
-    stop();
-    onEnd(why);
-  };
-  const arm = (): void => {
-    stop();
+  const look = (): void => {
     const nowMs = clock.monotonicMs();
-    const totalMs = startedMs + limits.total_ms - nowMs;
-    const quietMs = lastMs === undefined ? startedMs + limits.first_byte_ms - nowMs : lastMs + limits.idle_ms - nowMs;
-    if (totalMs <= 0) return finish('total');
-    if (quietMs <= 0) return finish(lastMs === undefined ? 'first_byte' : 'idle');
-    cancel = clock.startTimer(Math.min(totalMs, quietMs), arm);
+    for (const watch of all) watch.look(nowMs);
+    cancel = all.size === 0 ? undefined : clock.startTimer(LOOK_MS, look);
   };
-  arm();
-  return {
-    progress: () => {
-      const isFirst = lastMs === undefined;
-      lastMs = clock.monotonicMs();
-      if (isFirst && end === undefined) arm();
-    },
-    end: finish,
-    ended: () => end,
-    stop,
+  return (limits, onEnd) => {
+    cancel ??= clock.startTimer(LOOK_MS, look);
+    return new Watch(all, clock, limits, onEnd);
   };
 };

@@ -1,4 +1,5 @@
 // The tables of budgets: leases of replicas, what was spent, and that a budget was reached. Must not know what is bought.
+import type { ProjectFact } from '#schema/wire/sync.ts';
 import type { BudgetKey, BudgetLimit, Lease, RunLimit } from '../gateway/budgets.ts';
 import { type Database, firstRow, type Statement } from './statement.ts';
 
@@ -90,3 +91,18 @@ export const makeLeaseBudget =
       const row = await firstRow(query, leaseRest(limit, replica, spentMicroUsd, wantMicroUsd));
       return { spentMicroUsd, othersMicroUsd: row?.others ?? 0, heldMicroUsd: row?.held_micro_usd ?? 0 };
     });
+
+/** Sets what projects say about their budgets: those of the list are reached, with a message each, no other is. */
+export const setProjectBudgets = (
+  reached: readonly Readonly<{ uid: string; message: string }>[],
+): Statement<{ uid: string; fact: ProjectFact }> => ({
+  text: `with wanted as (
+      select p.uid, jsonb_build_object('reached', r.uid is not null, 'message', coalesce(r.message, '')) as budget
+      from projects p left join unnest($1::text[], $2::text[]) as r(uid, message) on r.uid = p.uid
+      where p.fact is not null
+    )
+    update projects p set fact = jsonb_set(p.fact::jsonb, '{budget}', w.budget) from wanted w
+    where w.uid = p.uid and (p.fact::jsonb -> 'budget') is distinct from w.budget
+    returning p.uid, p.fact`,
+  values: [reached.map(({ uid }) => uid), reached.map(({ message }) => message)],
+});

@@ -40,6 +40,13 @@ export const lockSessions = (uids: readonly string[]): Statement<LockedSession> 
   values: [uids],
 });
 
+/** Sets whether the budget of a session is used up; raised again, the session is wanted. */
+export const setBudgetReached = (uid: string, isReached: boolean): Statement => ({
+  text: `update sessions set budget_reached = $2, want_start = want_start or (budget_reached and not $2)
+    where uid = $1 and closed_at is null`,
+  values: [uid, isReached],
+});
+
 /** Makes the pod the one of the next generation. A fence of another pod ends with it. */
 export const advanceGeneration = (
   uid: string,

@@ -4,10 +4,10 @@ import { randomUUID } from 'node:crypto';
 import type { Project } from '#schema/resources/project.ts';
 import type { Session } from '#schema/resources/session.ts';
 import { effectiveFlags, type PlatformFlags } from '#schema/rules/effective-flags.ts';
-import { callLimits } from '../app/call-limits.ts';
+import { makeFindLimits } from '../app/call-limits.ts';
 import type { ReadProviderKeys, ReadRegistry } from '../app/provider-ports.ts';
 import { makeRateLimit } from '../app/rate-limit.ts';
-import { type Budgets, budgetKeys, makeBudgets } from '../gateway/budgets.ts';
+import { type Budgets, costsByBudget, makeBudgets } from '../gateway/budgets.ts';
 import { gatewayErrorShape } from '../gateway/error-shape.ts';
 import { makeKeyPools } from '../gateway/key-pool.ts';
 import { makeGatewayModelsHandler } from '../gateway/models.ts';
@@ -56,14 +56,11 @@ export const wireMetering = (
     rankOfTurn: async (limit, turnId) => (await firstRow(database.query, rankOfTurn(limit, turnId)))?.rank ?? 0,
     clock,
   });
-  const costsOf = (row: UsageRow) => budgetKeys(row).map((key) => ({ ...key, costMicroUsd: row.costMicroUsd }));
   const usage = makeUsageRecorder({
     insert: async (rows) => {
       await database.query(insertUsage(rows));
     },
-    onSettled: (rows) => {
-      budgets.stored(rows.filter(({ costMicroUsd }) => costMicroUsd > 0).flatMap(costsOf));
-    },
+    onSettled: (rows) => budgets.stored(costsByBudget(rows)),
     file: wiring.usageFile,
     maxFileBytes: MAX_USAGE_FILE_BYTES,
     clock,
@@ -93,8 +90,7 @@ export const wireGateway = (wiring: GatewayWiring): GatewaySide => {
     },
     readKeys: wiring.readKeys,
     resolveRole: wiring.resolveRole,
-    findLimits: (identity, atMs) =>
-      callLimits(wiring.findSession(identity.sessionUid), wiring.findProject(identity.projectUid), atMs),
+    findLimits: makeFindLimits(wiring.findSession, wiring.findProject),
     budgets,
     onBudgetReached: (reached) => {
       instruments.budgetRejectionsTotal.inc({ scope: reached.refusal.scope });

@@ -13,12 +13,13 @@ import { BUDGET_KNOBS } from '#schema/settings/budgets.ts';
 import type { ProviderInput } from '#schema/settings/providers.ts';
 import { isModelRole } from '#schema/settings/roles.ts';
 import { makeAgentPolicies } from '../app/agent-policies.ts';
+import { makeBudgetWatch } from '../app/budget-watch.ts';
 import { makeModelsApp } from '../app/models.ts';
 import type { ClaimConfig } from '../app/ports.ts';
 import { makeProjectConfig } from '../app/project-config.ts';
 import { readProjectCredentials } from '../app/project-credentials.ts';
-import { makeProjectPoller } from '../app/project-poller.ts';
 import { projectEffective } from '../app/project-effective.ts';
+import { makeProjectPoller } from '../app/project-poller.ts';
 import { makeProjectSync, type ProjectSync } from '../app/project-sync.ts';
 import { makeReadProviderKeys } from '../app/provider-keys.ts';
 import type { RegisteredProvider } from '../app/provider-ports.ts';
@@ -41,14 +42,16 @@ import {
 } from '../git/proxy.ts';
 import { makeRepositories } from '../git/repositories.ts';
 import { makeGit } from '../git/run.ts';
-import type { GatewayHandlers } from '../http/gateway.ts';
 import type { AgentPolicyPorts } from '../http/agent-policies.ts';
+import type { GatewayHandlers } from '../http/gateway.ts';
 import { type ModelHandlers, makeModelHandlers } from '../http/models.ts';
 import { makeProjectSyncHandlers, type ProjectSyncHandlers } from '../http/project-sync.ts';
 import { makeProviderHandlers, type ProviderHandlers } from '../http/providers.ts';
 import { makeSecrets } from '../kubernetes/secrets.ts';
-import { makeProjectStore } from '../store/projects.ts';
 import { makeAgentPolicyStore } from '../store/agent-policies.ts';
+import { makeBudgetMarks } from '../store/budget-marks.ts';
+import { forgetBudgets } from '../store/budgets.ts';
+import { makeProjectStore } from '../store/projects.ts';
 import { makeProviderStore } from '../store/provider-store.ts';
 import { listRunningOfProject } from '../store/sessions.ts';
 import { type Background, type Basics, makeRounds } from './basics.ts';
@@ -62,6 +65,10 @@ const MAX_PUSH_BYTES = 512 * 2 ** 20;
 const SYNC_ANSWER_MS = 10_000;
 const POLL_ROUND_MS = 2_000;
 const REGISTRY_ROUND_MS = 5_000;
+const BUDGET_ROUND_MS = 10_000;
+const BUDGET_FORGET_MS = 3_600_000;
+/** How long the spending of past days is kept. */
+const BUDGET_DAYS = 400;
 /** How often titles are looked at that nobody poked for: retries, and leases of replicas that died. */
 const TITLE_ROUND_MS = 15_000;
 const CHECK_ROUND_MS = 900_000;
@@ -81,6 +88,7 @@ export type ProjectsSide = Readonly<{
   judgeModel: (name: string) => Promise<ModelVerdict | undefined>;
   settings: SettingsSide;
   preparePin: PreparePin;
+  policies: Omit<AgentPolicyPorts, 'fetchProject'>;
   /** A provider as the audit compares it: its keys by name and age. */
   findProvider: (id: string) => Promise<unknown>;
   handlers: ProviderHandlers & ModelHandlers;
@@ -88,7 +96,6 @@ export type ProjectsSide = Readonly<{
   gateway: GatewayHandlers;
   /** Sets the gateway's gauges. */
   refreshGateway: () => void;
-  policies: Omit<AgentPolicyPorts, 'fetchProject'>;
   gitProxy: GitProxy;
   background: readonly Background[];
 }>;
@@ -308,6 +315,14 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     log,
   });
 
+  const budgetWatch = makeBudgetWatch({
+    marks: makeBudgetMarks(database, newId),
+    findSession: resources.sessions.findByUid,
+    findProject: resources.projects.findByUid,
+    clock,
+    log,
+  });
+  let forgetSessions = (): void => undefined;
   const gateway = wireGateway({
     ...wiring,
     metering,
@@ -324,7 +339,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
       return resolveRoles(candidates, { providers, allowed })[role].model ?? undefined;
     },
     upstreams,
-    onBudgetReached: () => undefined,
+    onBudgetReached: budgetWatch.refused,
     // The relay enforces the ceiling of the run; nothing above the bound of that knob may be set.
     maxRequestBytes: BUDGET_KNOBS.max_model_request_bytes.most,
     calls: { perSecond: settings.BEEUNI_MODEL_CALLS_PER_SECOND, burst: settings.BEEUNI_MODEL_CALLS_BURST },
@@ -383,6 +398,20 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     background: [
       { name: 'upstreams', start: () => registerEnvModel(wiring, providers), stop: upstreams.close },
       metering.background,
+      makeRounds(wiring, 'budgets', BUDGET_ROUND_MS, budgetWatch.look),
+      {
+        name: 'raised budgets',
+        start: () => {
+          forgetSessions = resources.sessions.onChange(budgetWatch.changed);
+        },
+        stop: () => {
+          forgetSessions();
+          return budgetWatch.idle();
+        },
+      },
+      makeRounds(wiring, 'old budgets', BUDGET_FORGET_MS, async () => {
+        for (const statement of forgetBudgets(BUDGET_DAYS)) await database.query(statement);
+      }),
       { name: 'projects', start: poller.start, stop: poller.stop },
       { name: 'titles', start: workspace.titles.poke, stop: workspace.titles.stop },
       makeRounds(wiring, 'due titles', TITLE_ROUND_MS, workspace.titles.lookAtDue),

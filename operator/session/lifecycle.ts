@@ -73,6 +73,13 @@ const staysAsleep = (o: ObservedSession): SuspensionReason | undefined => {
   return stored;
 };
 
+/** The budget is used up, the turn that found it so has ended, and the Session asks to sleep then. */
+const sleepsOnBudget = ({ session, fact }: ObservedSession, pod: ObservedPod): boolean =>
+  session.spec.limits?.onReached === 'Suspend' &&
+  fact?.budgetReached === true &&
+  fact.podUid === pod.uid &&
+  fact.activity?.state === 'Idle';
+
 const projectIsGone = (o: ObservedSession): boolean => {
   if (o.project !== undefined) return false;
   const accepted = findCondition(o.session.status?.conditions ?? [], 'SpecAccepted');
@@ -101,6 +108,7 @@ export const intentOf = (o: ObservedSession, pod: ObservedPod | undefined): Inte
   const asleep = pod === undefined && !asksRestart(o, pod) ? staysAsleep(o) : undefined;
   if (asleep !== undefined) return { kind: 'suspend', reason: asleep };
   if (pod !== undefined && asksRestart(o, pod)) return { kind: 'restart' };
+  if (pod !== undefined && sleepsOnBudget(o, pod)) return { kind: 'suspend', reason: 'Budget' };
   return { kind: 'run' };
 };
 

@@ -1,0 +1,155 @@
+// Load on a gateway and what it takes: wrk for whole answers, raw sockets for streams, and the CPU time and memory of a
+// process. Must not know which gateway it is.
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** Where a gateway is, and what its calls need. `model`: name of a model as this gateway takes it. */
+export type Target = Readonly<{
+  name: string;
+  port: number;
+  path: string;
+  pids: readonly number[];
+  headers: Readonly<Record<string, string>>;
+  model: (id: string) => string;
+}>;
+
+/** The value below which a part of the values lies. */
+export const quantile = (values: readonly number[], part: number): number => {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
+};
+/** The middle value. */
+export const median = (values: readonly number[]): number => quantile(values, 0.5);
+
+const TICKS_PER_SECOND = 100;
+
+/** CPU time of processes so far. Units: milliseconds. */
+export const cpuMs = (pids: readonly number[]): number =>
+  pids.reduce((sum, pid) => {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+    return sum + ((Number(fields[11]) + Number(fields[12])) * 1_000) / TICKS_PER_SECOND;
+  }, 0);
+
+/** Resident memory of processes. Units: bytes. */
+export const rssBytes = (pids: readonly number[]): number =>
+  pids.reduce((sum, pid) => {
+    const [, kilobytes = '0'] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+    return sum + Number(kilobytes) * 1_024;
+  }, 0);
+
+/** A chat request of about so many bytes. */
+export const requestBody = (model: string, bytes: number, stream = false): string =>
+  JSON.stringify({ model, stream, messages: [{ role: 'user', content: 'a'.repeat(bytes) }] });
+
+/** What wrk measured. Units: microseconds, calls per second of wall and of CPU time. */
+export type Measured = Readonly<{ p50Us: number; p99Us: number; perSecond: number; perCpuSecond: number }>;
+
+const UNITS: Readonly<Record<string, number>> = { us: 1, ms: 1_000, s: 1_000_000 };
+const microseconds = (text: string, percent: number): number => {
+  const [, value = 'NaN', unit = 'us'] = new RegExp(`^\\s*${percent}%\\s+([\\d.]+)(us|ms|s)`, 'm').exec(text) ?? [];
+  return Number(value) * (UNITS[unit] ?? 1);
+};
+
+/** Runs wrk; a wrong status voids the run. */
+export const wrk = async (
+  program: Readonly<{ path: string; env: Readonly<Record<string, string>>; script: string }>,
+  target: Target,
+  connections: number,
+  seconds: number,
+): Promise<Measured> => {
+  const before = cpuMs(target.pids);
+  const { stdout } = await run(
+    program.path,
+    [
+      '-t1',
+      `-c${connections}`,
+      `-d${seconds}s`,
+      '--latency',
+      '--timeout',
+      '20s',
+      '-s',
+      program.script,
+      `http://127.0.0.1:${target.port}${target.path}`,
+    ],
+    { env: { ...process.env, ...program.env } },
+  );
+  const cpu = cpuMs(target.pids) - before;
+  if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`${target.name} gave wrong answers:\n${stdout}`);
+  const calls = Number(/(\d+) requests in/.exec(stdout)?.[1]);
+  return {
+    p50Us: microseconds(stdout, 50),
+    p99Us: microseconds(stdout, 99),
+    perSecond: calls / seconds,
+    perCpuSecond: cpu === 0 ? Number.NaN : calls / (cpu / 1_000),
+  };
+};
+
+/** The script by which wrk sends one body. */
+export const wrkScript = (target: Target, body: string): string =>
+  [
+    'wrk.method = "POST"',
+    `wrk.body = ${JSON.stringify(body)}`,
+    ...Object.entries({ 'content-type': 'application/json', ...target.headers }).map(
+      ([name, value]) => `wrk.headers[${JSON.stringify(name)}] = ${JSON.stringify(value)}`,
+    ),
+  ].join('\n');
+
+/** What was seen of one stream. Units: milliseconds; `gapMs`: the longest time between two chunks. */
+export type Streamed = Readonly<{ firstMs: number; gapMs: number; chunks: number; isWhole: boolean; totalMs: number }>;
+
+const CHUNK = Buffer.from('"content":"word ');
+
+/** Reads one stream over a connection of its own. */
+export const readStream = (target: Target, model: string): Promise<Streamed> =>
+  new Promise((resolve, reject) => {
+    const body = requestBody(target.model(model), 2_000, true);
+    const head = Object.entries({
+      host: `127.0.0.1:${target.port}`,
+      'content-type': 'application/json',
+      'content-length': String(Buffer.byteLength(body)),
+      connection: 'close',
+      ...target.headers,
+    });
+    const socket = connect({ port: target.port, host: '127.0.0.1', noDelay: true });
+    let startedMs = 0;
+    let firstMs = Number.NaN;
+    let lastMs = 0;
+    let gapMs = 0;
+    let chunks = 0;
+    let isDone = false;
+    let tail = Buffer.alloc(0);
+    socket.on('connect', () => {
+      startedMs = performance.now();
+      const lines = head.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+      socket.write(`POST ${target.path} HTTP/1.1\r\n${lines}\r\n${body}`);
+    });
+    socket.on('data', (data: Buffer) => {
+      const nowMs = performance.now();
+      const seen = tail.length === 0 ? data : Buffer.concat([tail, data]);
+      let from = 0;
+      let count = 0;
+      for (;;) {
+        const at = seen.indexOf(CHUNK, from);
+        if (at < 0) break;
+        count += 1;
+        from = at + CHUNK.length;
+      }
+      if (count > 0) {
+        if (chunks === 0) firstMs = nowMs - startedMs;
+        else gapMs = Math.max(gapMs, nowMs - lastMs);
+        lastMs = nowMs;
+        chunks += count;
+      }
+      // What may be the beginning of a mark is looked at again with what follows.
+      tail = Buffer.from(seen.subarray(Math.max(from, seen.length - CHUNK.length + 1)));
+      isDone ||= seen.includes('[DONE]');
+    });
+    socket.on('error', reject);
+    socket.on('close', () =>
+      resolve({ firstMs, gapMs, chunks, isWhole: isDone, totalMs: performance.now() - startedMs }),
+    );
+  });
