@@ -12,8 +12,10 @@ import * as projectRoutes from '#schema/rest/projects.ts';
 import * as promptRoutes from '#schema/rest/prompts.ts';
 import * as recordRoutes from '#schema/rest/records.ts';
 import * as requestRoutes from '#schema/rest/requests.ts';
+import * as verbRoutes from '#schema/rest/session-verbs.ts';
 import * as sessionRoutes from '#schema/rest/sessions.ts';
 import * as terminalRoutes from '#schema/rest/terminals.ts';
+import * as transcriptRoutes from '#schema/rest/transcript.ts';
 import * as workspaceRoutes from '#schema/rest/workspace.ts';
 import * as settingsRoutes from '#schema/rest/workspace-settings.ts';
 import { claimRoute } from '#schema/wire/claim.ts';
@@ -31,9 +33,11 @@ import type { ProjectHandlers } from './http/projects.ts';
 import type { PromptHandlers } from './http/prompts.ts';
 import type { ProviderHandlers } from './http/providers.ts';
 import type { RecordHandlers } from './http/records.ts';
+import type { SessionVerbHandlers } from './http/session-verbs.ts';
 import type { SessionHandlers } from './http/sessions.ts';
 import type { SettingsHandlers } from './http/settings.ts';
 import { mountApiDocument, mountSystem, type SystemPorts } from './http/system.ts';
+import type { TranscriptHandlers } from './http/transcript.ts';
 import type { WebHandlers } from './http/web.ts';
 import type { WorkspaceHandlers } from './http/workspace.ts';
 
@@ -64,6 +68,8 @@ export type PublicHandlers = ProjectHandlers &
   SessionHandlers &
   PromptHandlers &
   HumanRequestHandlers &
+  SessionVerbHandlers &
+  TranscriptHandlers &
   ProviderHandlers &
   ModelHandlers &
   RecordHandlers &
@@ -116,6 +122,23 @@ const mountPublic = (server: HttpServer, handlers: PublicHandlers, guard: Guard)
   mount(server, promptRoutes.getPromptRoute, handlers.getPrompt, guard);
   mount(server, promptRoutes.deletePromptRoute, handlers.deletePrompt, guard);
   mount(server, promptRoutes.abortRoute, handlers.abortSessionTurn, guard);
+  mount(server, verbRoutes.listCommandsRoute, handlers.listCommands, guard);
+  mount(server, verbRoutes.runCommandRoute, handlers.runCommand, guard);
+  mount(server, verbRoutes.runShellRoute, handlers.runShell, guard);
+  mount(server, verbRoutes.summarizeRoute, handlers.summarizeSession, guard);
+  mount(server, verbRoutes.revertRoute, handlers.revertSession, guard);
+  mount(server, verbRoutes.unrevertRoute, handlers.unrevertSession, guard);
+  mount(server, verbRoutes.forkRoute, handlers.forkSession, guard);
+  mount(server, verbRoutes.listMcpRoute, handlers.listMcpServers, guard);
+  mount(server, verbRoutes.attachRoute, handlers.attachSession, guard);
+  mount(server, verbRoutes.getRuntimeConfigRoute, handlers.getRuntimeConfig, guard);
+  mount(server, verbRoutes.getSessionHarnessRoute, handlers.getSessionHarness, guard);
+  mount(server, transcriptRoutes.listMessagesRoute, handlers.listMessages, guard);
+  mount(server, transcriptRoutes.listChildrenRoute, handlers.listChildren, guard);
+  mount(server, transcriptRoutes.getTodoRoute, handlers.getTodo, guard);
+  mount(server, transcriptRoutes.searchSessionRoute, handlers.searchSession, guard);
+  mount(server, transcriptRoutes.listRunsRoute, handlers.listRuns, guard);
+  mount(server, transcriptRoutes.listRunEventsRoute, handlers.listRunEvents, guard);
   mount(server, requestRoutes.listRequestsRoute, handlers.listRequests, guard);
   mount(server, requestRoutes.getPermissionRoute, handlers.getPermission, guard);
   mount(server, requestRoutes.answerPermissionRoute, handlers.answerPermission, guard);
@@ -155,10 +178,10 @@ const mountSandbox = (server: HttpServer, handlers: SandboxHandlers, guard: Guar
   mount(server, healthReportRoute, handlers.reportHealth, guard);
   mount(server, nextTurnRoute, handlers.takeNextTurn, guard);
   mount(server, appendEventsRoute, handlers.appendEvents, guard);
-  mount(server, byeRoute, handlers.bye, guard);
   mount(server, webSearchRoute, handlers.searchWeb, guard);
   mount(server, webImagesRoute, handlers.searchWebImages, guard);
   mount(server, webScrapeRoute, handlers.scrapeWebPage, guard);
+  mount(server, byeRoute, handlers.bye, guard);
 };
 
 const mountInternal = (server: HttpServer, handlers: InternalHandlers, guard: Guard): void => {

@@ -3,14 +3,15 @@
 import { ConflictError, NotFoundError } from '#base/errors.ts';
 import type { Session } from '#schema/resources/session.ts';
 import type { PromptView } from '#schema/rest/prompts.ts';
+import type { SteeredPrompt } from '#schema/wire/runtime.ts';
 import { afterKey, type Page, type PageRequest, pageFrom } from './page.ts';
-import type { NewPrompt, PromptState, SessionKey } from './session-records.ts';
+import type { Delivery, DeliveryReason, NewPrompt, PromptPart, PromptState, SessionKey } from './session-records.ts';
 
 /** A prompt as a client sends it. */
 export type PromptInput = Readonly<{
   messageId: string | undefined;
-  delivery: 'queue' | 'interrupt';
-  parts: readonly Readonly<{ type: 'text'; text: string }>[];
+  delivery: Delivery;
+  parts: readonly PromptPart[];
   agent: string | undefined;
   model: string | undefined;
 }>;
@@ -22,7 +23,21 @@ export type PromptsPorts = Readonly<{
   admit: (
     session: SessionKey,
     prompt: NewPrompt,
-  ) => Promise<Readonly<{ prompt: PromptState; created: boolean; abortTurnId: string | undefined }> | undefined>;
+  ) => Promise<
+    | Readonly<{
+        prompt: PromptState;
+        created: boolean;
+        abortTurnId: string | undefined;
+        steerTurnId: string | undefined;
+      }>
+    | undefined
+  >;
+  /** See PromptInbox. */
+  queueSteered: (sessionUid: string, id: string, reason: DeliveryReason) => Promise<PromptState | undefined>;
+  /** Whether the session's harness takes prompts while it works. */
+  maySteer: (sessionUid: string) => Promise<boolean>;
+  /** Gives the daemon a prompt for its running turn; never fails. `unknown`: it may or may not have it. */
+  steer: (sessionUid: string, prompt: SteeredPrompt) => Promise<'joined' | 'unknown' | DeliveryReason>;
   /** Creates rows for sessions that are new, and their prompts. */
   admitSeen: (sessions: readonly SessionKey[], prompts: readonly NewPrompt[]) => Promise<void>;
   findPrompt: (sessionUid: string, id: string) => Promise<PromptState | undefined>;
@@ -77,6 +92,8 @@ const viewOf = (session: Session, prompt: PromptState, deduplicated: boolean): P
   turnId: prompt.turn_id,
   outcome: prompt.outcome,
   createdAt: prompt.created_at,
+  delivery: prompt.delivery,
+  deliveryReason: prompt.delivery_reason,
   startedAt: prompt.started_at,
   endedAt: prompt.ended_at,
   deduplicated,
@@ -98,13 +115,25 @@ export const makePrompts = (ports: PromptsPorts): Prompts => {
     ...from,
   });
 
+  /** Lets a stored prompt join the running turn, or wait in the queue with the reason. Source: A146, A154. */
+  const steered = async (uid: string, stored: PromptState, { messageId, parts }: NewPrompt): Promise<PromptState> => {
+    const texts = parts.filter((part) => part.type === 'text');
+    const result = await ports.steer(uid, { promptId: stored.id, messageId, parts: texts });
+    if (result === 'joined' || result === 'unknown') return stored;
+    const queued = await ports.queueSteered(uid, stored.id, result);
+    ports.nudge(uid);
+    return queued ?? stored;
+  };
+
   return {
     send: async (session, input) => {
       const { uid, name } = session.metadata;
+      const canSteer = input.delivery !== 'steer' || (await ports.maySteer(uid));
       const prompt = newPrompt(uid, {
         messageId: input.messageId ?? `msg_${ports.newId()}`,
         origin: 'rest',
-        delivery: input.delivery,
+        delivery: canSteer ? input.delivery : 'queue',
+        deliveryReason: canSteer ? undefined : 'unsupported',
         parts: input.parts,
         agent: input.agent ?? null,
         model: input.model ?? null,
@@ -112,6 +141,7 @@ export const makePrompts = (ports: PromptsPorts): Prompts => {
       const stored = await ports.admit(ports.keyOf(session), prompt);
       if (stored === undefined) throw new ConflictError('session_failed', `session ${name} is being removed`);
       if (stored.abortTurnId !== undefined) ports.abort(uid, stored.abortTurnId);
+      if (stored.steerTurnId !== undefined) return viewOf(session, await steered(uid, stored.prompt, prompt), false);
       if (stored.created) ports.nudge(uid);
       return viewOf(session, stored.prompt, !stored.created);
     },

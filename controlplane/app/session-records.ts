@@ -2,13 +2,20 @@
 // Must not know how they are stored.
 import type { TurnOutcome } from '#schema/events/envelope.ts';
 import type { RunSettings } from '#schema/settings/run-settings.ts';
+import type { TurnPart } from '#schema/wire/turns.ts';
 import type { StoredSettings } from './saved-settings.ts';
 
 /** Names of a session, as the custom resource has them. `projectUid` is empty while the Project is unknown. */
 export type SessionKey = Readonly<{ uid: string; namespace: string; name: string; projectUid: string }>;
 
-/** One part of a prompt. */
-export type PromptPart = Readonly<{ type: 'text'; text: string }>;
+/** One part of a turn. */
+export type PromptPart = Readonly<TurnPart>;
+
+/** How a prompt is given to a session that works. */
+export type Delivery = 'queue' | 'interrupt' | 'steer';
+
+/** Why a prompt that should have joined the running turn waits in the queue. Source: A154. */
+export type DeliveryReason = 'unsupported' | 'turn_ended';
 
 /** A prompt before it has a place in the queue. */
 export type NewPrompt = Readonly<{
@@ -16,7 +23,9 @@ export type NewPrompt = Readonly<{
   sessionUid: string;
   messageId: string;
   origin: 'spec' | 'rest';
-  delivery: 'queue' | 'interrupt';
+  delivery: Delivery;
+  /** Set for a `queue` that should have been a `steer`. */
+  deliveryReason?: DeliveryReason | undefined;
   parts: readonly PromptPart[];
   agent: string | null;
   model: string | null;
@@ -30,7 +39,8 @@ export type PromptState = Readonly<{
   ordinal: number;
   state: 'queued' | 'running' | 'ended' | 'withdrawn';
   origin: 'spec' | 'rest';
-  delivery: 'queue' | 'interrupt';
+  delivery: Delivery;
+  delivery_reason: DeliveryReason | null;
   agent: string | null;
   model: string | null;
   attempt: number;

@@ -2,10 +2,11 @@
 // still the bound one; nothing that a client sends chooses a host. Must not know SQL or who asks.
 // Source: 10-kubernetes §7 (ingress), D12.
 import { isIP } from 'node:net';
-import { ForbiddenError, NotFoundError, UnauthenticatedError, UnavailableError } from '#base/errors.ts';
-import { type Client, createClient, type RouteResult } from '#base/http/client.ts';
-import type { Route, RouteInput } from '#schema/define-route.ts';
+import { ConflictError, NotFoundError, UnsupportedError } from '#base/errors.ts';
+import { type Client, createClient } from '#base/http/client.ts';
+import type { RouteInput } from '#schema/define-route.ts';
 import { answerRequestRoute, type HumanAnswerWire } from '#schema/wire/requests.ts';
+import { type SteeredPrompt, steerTurnRoute } from '#schema/wire/runtime.ts';
 import { abortTurnRoute, drainRoute, nudgeRoute, pushEnvRoute } from '#schema/wire/turns.ts';
 import type { FindSessionByUid, Unseal } from '../app/ports.ts';
 import { daemonCredentialContext } from './credentials.ts';
@@ -25,7 +26,7 @@ export type DeliverPorts = Readonly<{
   onUnreachable: (sessionUid: string, call: string, error: unknown) => void;
 }>;
 
-/** The calls. None but `ask` throws: what a daemon misses it learns by asking. */
+/** The calls. None of them throws: what a daemon misses it learns by asking. */
 export type Deliver = Readonly<{
   nudge: (sessionUid: string, reason: 'prompt' | 'config') => Promise<void>;
   abort: (sessionUid: string, turnId: string) => Promise<void>;
@@ -35,22 +36,14 @@ export type Deliver = Readonly<{
     turn: 'wait' | 'abort',
     deadlineMs: number,
   ) => Promise<Readonly<{ idle: boolean }> | undefined>;
+  /** Gives the daemon a prompt for its running turn. `unknown`: it may or may not have it. */
+  steer: (sessionUid: string, prompt: SteeredPrompt) => Promise<'joined' | 'unknown' | 'unsupported' | 'turn_ended'>;
   /** Gives the daemon a person's answer. */
   answer: (
     sessionUid: string,
     id: string,
     answer: HumanAnswerWire,
   ) => Promise<'taken' | 'ended' | 'unknown' | 'unreachable'>;
-  /**
-   * Asks the daemon something that only it knows, and gives back its answer or its error. Errors: UnavailableError
-   * `runtime_not_ready` without a claimed pod, `sandbox_unreachable` when it does not answer.
-   */
-  ask: <R extends Route>(
-    sessionUid: string,
-    route: R,
-    input: RouteInput<R>,
-    signal?: AbortSignal,
-  ) => Promise<RouteResult<R>['body']>;
   /** Whether the daemon took the new environment. */
   pushEnv: (sessionUid: string, revision: number, env: Readonly<Record<string, string>>) => Promise<boolean>;
 }>;
@@ -59,8 +52,6 @@ type DaemonRoute = typeof nudgeRoute | typeof abortTurnRoute | typeof drainRoute
 
 /** Time limit of a call. Units: milliseconds. */
 const CALL_TIMEOUT_MS = 5_000;
-/** Time limit of a question that the harness has to answer. Units: milliseconds. */
-const ASK_TIMEOUT_MS = 35_000;
 
 /** Base URL of a pod's daemon, or undefined for anything that is no address. */
 export const daemonUrl = (ip: string, port: number): string | undefined => {
@@ -105,6 +96,19 @@ export const makeDeliver = (ports: DeliverPorts): Deliver => {
       const limited = Math.min(deadlineMs, 600_000);
       return (await call(sessionUid, drainRoute, { body: { turn, deadlineMs: limited } }))?.body;
     },
+    steer: async (sessionUid, prompt) => {
+      try {
+        const client = await clientOf(sessionUid);
+        if (client === undefined) return 'turn_ended';
+        await client.call(steerTurnRoute, { body: prompt }, { timeoutMs: CALL_TIMEOUT_MS });
+        return 'joined';
+      } catch (error) {
+        if (error instanceof ConflictError) return 'turn_ended';
+        if (error instanceof UnsupportedError) return 'unsupported';
+        ports.onUnreachable(sessionUid, steerTurnRoute.operationId, error);
+        return 'unknown';
+      }
+    },
     answer: async (sessionUid, id, answer) => {
       try {
         const client = await clientOf(sessionUid);
@@ -115,22 +119,6 @@ export const makeDeliver = (ports: DeliverPorts): Deliver => {
         if (error instanceof NotFoundError && error.code === 'request_not_found') return 'unknown';
         ports.onUnreachable(sessionUid, answerRequestRoute.operationId, error);
         return 'unreachable';
-      }
-    },
-    ask: async (sessionUid, route, input, signal) => {
-      const client = await clientOf(sessionUid);
-      if (client === undefined) {
-        const message = 'the sandbox of this session does not run yet';
-        throw new UnavailableError('runtime_not_ready', message, { retryAfterMs: 2_000 });
-      }
-      try {
-        return (await client.call(route, input, { timeoutMs: ASK_TIMEOUT_MS, signal })).body;
-      } catch (error) {
-        // What the daemon thinks of our credential is nothing that the caller can mend.
-        if (error instanceof UnauthenticatedError || error instanceof ForbiddenError) {
-          throw new UnavailableError('sandbox_unreachable', 'the sandbox refused the control plane', { cause: error });
-        }
-        throw error;
       }
     },
     pushEnv: async (sessionUid, revision, env) =>

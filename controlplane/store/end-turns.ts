@@ -2,8 +2,9 @@
 // ends a turn itself, its one terminal event and those of what it left open. Must not know the rule; it is handed in.
 // Source: D17, J12.
 import type { EventType } from '#schema/events/envelope.ts';
+import { openCallsOf } from '../app/open-calls.ts';
 import type { DecideTurnEnd, TurnVerdict } from '../app/ports.ts';
-import { advanceLogs, insertEvents, listOpenCalls } from './events.ts';
+import { advanceLogs, insertEvents, listCallEvents } from './events.ts';
 import { endRequests, listOpenOf } from './human-requests.ts';
 import { endPrompts } from './prompts.ts';
 import type { LockedSession } from './sessions.ts';
@@ -54,6 +55,9 @@ export const storeEndings = async (query: Query, endings: readonly Ending[]): Pr
 /** Thread of events that the control plane writes itself. */
 export const ROOT_THREAD = 'root';
 
+/** Events about calls that are looked at when a turn is lost. */
+const MAX_CALL_EVENTS = 2_000;
+
 type Unplaced = Readonly<{ type: EventType; threadId: string; turnId: string | null; data: object; id: string }>;
 
 /** What says "no" to everything that a daemon that is gone still asks. Source: A121. */
@@ -75,8 +79,8 @@ const endOpenRequests = async (query: Query, session: LockedSession, at: string)
 /** What closes the calls of a turn whose daemon is gone: one that ran may have had its effect. Source: A155, J12. */
 const endOpenCalls = async (query: Query, turn: TurnRow): Promise<Unplaced[]> => {
   if (turn.start_seq === null) return [];
-  const calls = await query(listOpenCalls(turn.session_uid, turn.id, turn.start_seq));
-  return calls.flatMap(({ call_id: callId, tool, status, thread_id: threadId }, n) => {
+  const events = await query(listCallEvents(turn.session_uid, turn.id, turn.start_seq, MAX_CALL_EVENTS));
+  return openCallsOf(events).flatMap(({ callId, tool, status, threadId }, n) => {
     const place = { threadId, turnId: turn.id };
     const closed = { type: 'tool.terminal', data: { callId, tool, outcome: 'aborted' }, ...place } as const;
     const uncertain = { type: 'effect.uncertain', data: { callId, tool }, ...place } as const;

@@ -127,24 +127,43 @@ export const findTerminals = (sessionUid: string, turnIds: readonly string[]): S
   values: [sessionUid, turnIds],
 });
 
-/** Calls of a turn that have no end in the log, from where the turn began. */
-export const listOpenCalls = (
+/** The newest events about the calls of a turn, oldest first: parts that are tools, and ends of calls. */
+export const listCallEvents = (
   sessionUid: string,
   turnId: string,
   fromSeq: number,
-): Statement<Readonly<{ call_id: string; tool: string; status: string; thread_id: string }>> => ({
-  text: `with parts as (
-      select distinct on (data->'part'->>'callId') data->'part'->>'callId' as call_id,
-        coalesce(data->'part'->>'tool', 'unknown') as tool, data->'part'->'state'->>'status' as status, thread_id, seq
-      from events where session_uid = $1 and seq >= $3 and turn_id = $2 and type = 'message.part.updated'
-        and data->'part'->>'type' = 'tool' and data->'part'->>'callId' is not null
-      order by data->'part'->>'callId', seq desc)
-    select call_id, tool, status, thread_id from parts
-    where status in ('pending', 'running') and not exists (
-      select 1 from events e where e.session_uid = $1 and e.seq >= $3 and e.turn_id = $2
-        and e.type = 'tool.terminal' and e.data->>'callId' = parts.call_id)
-    order by seq limit 256`,
-  values: [sessionUid, turnId, fromSeq],
+  limit: number,
+): Statement<Readonly<{ type: string; thread_id: string; data: Readonly<Record<string, unknown>> }>> => ({
+  text: `select type, thread_id, data from (
+      select seq, type, thread_id, data from events where session_uid = $1 and seq >= $3 and turn_id = $2
+        and (type = 'tool.terminal' or type = 'message.part.updated' and data::text like '%"type":"tool"%')
+      order by seq desc limit $4) newest
+    order by seq`,
+  values: [sessionUid, turnId, fromSeq, limit],
+});
+
+/** The newest plan of a thread. */
+export const readNewestPlan = (
+  sessionUid: string,
+  threadId: string,
+): Statement<Readonly<{ data: Readonly<Record<string, unknown>> }>> => ({
+  text: `select data from events where session_uid = $1 and thread_id = $2 and type = 'todo.updated'
+    order by seq desc limit 1`,
+  values: [sessionUid, threadId],
+});
+
+/** Events of one turn after a place, from where it began to where it ended. */
+export const readTurnEvents = (
+  sessionUid: string,
+  turnId: string,
+  range: Readonly<{ afterSeq: number; untilSeq: number }>,
+  hidden: boolean,
+  limit: number,
+): Statement<ReadEvent> => ({
+  text: `select session_uid, seq, id, type, thread_id, turn_id, at, hidden, caused_by, data::text as data
+    from events where session_uid = $1 and seq > $3 and seq <= $4 and turn_id = $2 and ($5 or not hidden)
+    order by seq limit $6`,
+  values: [sessionUid, turnId, range.afterSeq, range.untilSeq, hidden, limit],
 });
 
 /** An event as readers get it: `data` is JSON text. */

@@ -3,7 +3,7 @@
 import type { HealthPorts } from '../app/health.ts';
 import { raiseFact, raiseFacts } from './facts.ts';
 import { getReport, markSilent, readErrands, saveReport, touchReports } from './health.ts';
-import { lockSessions } from './sessions.ts';
+import { lockSessions, saveCapabilities } from './sessions.ts';
 import { type Database, firstRow } from './statement.ts';
 
 /** Daemons that are marked silent at once. */
@@ -19,6 +19,8 @@ export const makeHealthStore = (database: Database): HealthStore => ({
       const session = await firstRow(query, lockSessions([sessionUid]));
       if (session?.generation !== generation || session.closed_at !== null) return;
       await query(saveReport(sessionUid, generation, document, digest));
+      // A harness that has not started yet offers nothing, which says nothing.
+      if (document.capabilities.length > 0) await query(saveCapabilities(sessionUid, document.capabilities));
       await raiseFact(query, { kind: 'session', uid: sessionUid });
     }),
   touch: (sessionUids) =>

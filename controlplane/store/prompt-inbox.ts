@@ -3,6 +3,7 @@
 import { InvalidError, LimitError } from '#base/errors.ts';
 import { sameJson } from '#base/same-json.ts';
 import type {
+  DeliveryReason,
   NewPrompt,
   PinSettings,
   PromptState,
@@ -20,6 +21,7 @@ import {
   getPromptByMessageId,
   getRunningPrompt,
   insertPrompts,
+  queueSteered,
   startPrompt,
   withdrawPrompt,
 } from './prompts.ts';
@@ -27,13 +29,18 @@ import { ensureSessions, type LockedSession, lockSessions, wantStart } from './s
 import { readSettings } from './settings-store.ts';
 import { type Database, firstRow, type Query } from './statement.ts';
 import { wantTitles } from './titles.ts';
-import { askAbort, getTurnSettings, insertTurn } from './turns.ts';
+import { askAbort, getOpenTurn, getTurnSettings, insertTurn } from './turns.ts';
 
 /** Prompts that may wait in one session. */
 const MAX_QUEUED = 1_000;
 
 /** A stored prompt; `created: false` for a message id that the session already had. `abortTurnId`: the turn to end first. */
-export type StoredPrompt = Readonly<{ prompt: PromptState; created: boolean; abortTurnId: string | undefined }>;
+export type StoredPrompt = Readonly<{
+  prompt: PromptState;
+  created: boolean;
+  abortTurnId: string | undefined;
+  steerTurnId: string | undefined;
+}>;
 
 /** Functions of the inbox. */
 export type PromptInbox = Readonly<{
@@ -50,6 +57,8 @@ export type PromptInbox = Readonly<{
     turnIdOf: (promptId: string, attempt: number) => string,
     pin?: PinSettings,
   ) => Promise<Taking>;
+  /** Lets a prompt that cannot join the running turn wait in the queue; undefined when it joined or does not wait. */
+  queueSteered: (sessionUid: string, id: string, reason: DeliveryReason) => Promise<PromptState | undefined>;
   /** Whether the prompt waited and is now withdrawn. */
   withdraw: (sessionUid: string, id: string) => Promise<boolean>;
   /** The turn that was asked to end; undefined when none is open. */
@@ -107,18 +116,21 @@ export const makePromptInbox = (database: Database): PromptInbox => ({
       const known = await firstRow(query, getPromptByMessageId(session.uid, prompt.messageId));
       if (known !== undefined) {
         refuseOtherContent(known, prompt);
-        return { prompt: known, created: false, abortTurnId: undefined };
+        return { prompt: known, created: false, abortTurnId: undefined, steerTurnId: undefined };
       }
       const waiting = await firstRow(query, countQueued(session.uid));
       if ((waiting?.count ?? 0) >= MAX_QUEUED) {
         throw new LimitError('rate_limited', `${MAX_QUEUED} prompts wait already; withdraw some or let them run`);
       }
-      const made = await firstRow(query, insertPrompts([prompt]));
+      const open = prompt.delivery === 'steer' ? await firstRow(query, getOpenTurn(session.uid)) : undefined;
+      const isLate = prompt.delivery === 'steer' && open === undefined;
+      const placed: NewPrompt = isLate ? { ...prompt, delivery: 'queue', deliveryReason: 'turn_ended' } : prompt;
+      const made = await firstRow(query, insertPrompts([placed]));
       if (made === undefined) throw new Error('a prompt of a locked session was not inserted');
       await query(wantTitles([session.uid]));
       const asked = prompt.delivery === 'interrupt' ? await firstRow(query, askAbort(session.uid)) : undefined;
       await raiseFact(query, { kind: 'session', uid: session.uid });
-      return { prompt: made, created: true, abortTurnId: asked?.id };
+      return { prompt: made, created: true, abortTurnId: asked?.id, steerTurnId: open?.id };
     }),
 
   admitSeen: (sessions, prompts) =>
@@ -159,6 +171,12 @@ export const makePromptInbox = (database: Database): PromptInbox => ({
       if (pinned !== undefined) await tellPinned(query, session, turnId, pinned);
       await raiseFact(query, { kind: 'session', uid });
       return { state: 'taken', turn: { turnId, prompt: next, settings } };
+    }),
+
+  queueSteered: (sessionUid, id, reason) =>
+    database.withTransaction(async (query) => {
+      await query(lockSessions([sessionUid]));
+      return firstRow(query, queueSteered(sessionUid, id, reason));
     }),
 
   withdraw: (sessionUid, id) =>

@@ -1,17 +1,17 @@
 // Statements on the prompt inbox. The session's row is locked by the caller wherever a state changes.
 // Must not know when a prompt is due.
 import type { TurnOutcome } from '#schema/events/envelope.ts';
-import type { NewPrompt, PromptState, PromptWithParts } from '../app/session-records.ts';
+import type { DeliveryReason, NewPrompt, PromptState, PromptWithParts } from '../app/session-records.ts';
 import type { Statement } from './statement.ts';
 
-const COLUMNS = `id, session_uid, message_id, ordinal, state, origin, delivery, agent, model, attempt, turn_id, outcome,
-  message, created_at, started_at, ended_at`;
+const COLUMNS = `id, session_uid, message_id, ordinal, state, origin, delivery, delivery_reason, agent, model, attempt,
+  turn_id, outcome, message, created_at, started_at, ended_at`;
 
 /** Inserts prompts; no row comes back for a message id that the session already has, or a session that is not there. */
 export const insertPrompts = (prompts: readonly NewPrompt[]): Statement<PromptState> => ({
-  text: `insert into prompts (id, session_uid, message_id, origin, delivery, parts, agent, model)
-    select p.* from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[]::json[], $7::text[], $8::text[])
-      as p(id, session_uid, message_id, origin, delivery, parts, agent, model)
+  text: `insert into prompts (id, session_uid, message_id, origin, delivery, parts, agent, model, delivery_reason)
+    select p.* from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[]::json[], $7::text[], $8::text[],
+      $9::text[]) as p(id, session_uid, message_id, origin, delivery, parts, agent, model, delivery_reason)
       join sessions s on s.uid = p.session_uid and s.closed_at is null
     on conflict (session_uid, message_id) do nothing returning ${COLUMNS}`,
   values: [
@@ -23,6 +23,7 @@ export const insertPrompts = (prompts: readonly NewPrompt[]): Statement<PromptSt
     prompts.map((prompt) => JSON.stringify(prompt.parts)),
     prompts.map((prompt) => prompt.agent),
     prompts.map((prompt) => prompt.model),
+    prompts.map((prompt) => prompt.deliveryReason ?? null),
   ],
 });
 
@@ -65,7 +66,9 @@ export const getNextPrompt = (sessionUid: string): Statement<PromptWithParts> =>
 
 /** Starts an attempt. */
 export const startPrompt = (id: string, attempt: number, turnId: string): Statement => ({
-  text: `update prompts set state = 'running', attempt = $2, turn_id = $3, started_at = coalesce(started_at, now())
+  text: `update prompts set state = 'running', attempt = $2, turn_id = $3, started_at = coalesce(started_at, now()),
+      delivery_reason = case when delivery = 'steer' then 'turn_ended' else delivery_reason end,
+      delivery = case when delivery = 'steer' then 'queue' else delivery end
     where id = $1 and state = 'queued'`,
   values: [id, attempt, turnId],
 });
@@ -93,6 +96,13 @@ export const endPrompts = (ends: readonly PromptEnd[]): Statement => ({
     ends.map((end) => end.outcome),
     ends.map((end) => end.message),
   ],
+});
+
+/** A prompt that waits and cannot join the running turn waits in the queue. */
+export const queueSteered = (sessionUid: string, id: string, reason: DeliveryReason): Statement<PromptState> => ({
+  text: `update prompts set delivery = 'queue', delivery_reason = $3
+    where session_uid = $1 and id = $2 and state = 'queued' and delivery = 'steer' returning ${COLUMNS}`,
+  values: [sessionUid, id, reason],
 });
 
 /** A prompt that joined a running turn. */

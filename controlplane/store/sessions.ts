@@ -59,6 +59,18 @@ export const advanceGeneration = (
   values: [uid, claim.podUid, claim.harness, claim.daemonCredential, claim.projectUid],
 });
 
+/** Keeps what the newest harness offers. */
+export const saveCapabilities = (uid: string, capabilities: readonly string[]): Statement => ({
+  text: 'update sessions set capabilities = $2 where uid = $1 and capabilities::text is distinct from $2::text',
+  values: [uid, JSON.stringify(capabilities)],
+});
+
+/** What the newest harness of a session offers; null before the first report. */
+export const readCapabilities = (uid: string): Statement<Readonly<{ capabilities: readonly string[] | null }>> => ({
+  text: 'select capabilities from sessions where uid = $1',
+  values: [uid],
+});
+
 /** Takes the pod away from the session, if it is this one. */
 export const forgetPod = (uid: string, podUid: string): Statement => ({
   text: 'update sessions set pod_uid = null, daemon_credential = null where uid = $1 and pod_uid = $2',

@@ -60,6 +60,45 @@ export const getOpenTurn = (sessionUid: string): Statement<TurnRow> => ({
   values: [sessionUid],
 });
 
+/** A turn as people read it. Times in RFC 3339; `place` grows with the time of taking. */
+export type RunRow = Readonly<{
+  id: string;
+  prompt_id: string;
+  attempt: number;
+  taken_at: string;
+  started_at: string | null;
+  ended_at: string | null;
+  outcome: TurnOutcome | null;
+  code: string | null;
+  message: string | null;
+  summary: string | null;
+  commit_sha: string | null;
+  final: boolean;
+  start_seq: number | null;
+  end_seq: number | null;
+}>;
+
+const RUN_COLUMNS = `id, prompt_id, attempt, taken_at, started_at, ended_at, outcome, code, message, summary, commit_sha,
+  final, start_seq, end_seq`;
+
+/** Turns that were taken before a place, newest first. */
+export const listRuns = (
+  sessionUid: string,
+  before: Readonly<{ takenAt: string; id: string }> | undefined,
+  limit: number,
+): Statement<RunRow> => ({
+  text: `select ${RUN_COLUMNS} from turns
+    where session_uid = $1 and ($2::timestamptz is null or (taken_at, id) < ($2, $3))
+    order by taken_at desc, id desc limit $4`,
+  values: [sessionUid, before?.takenAt ?? null, before?.id ?? '', limit],
+});
+
+/** One turn of a session. */
+export const getRun = (sessionUid: string, id: string): Statement<RunRow> => ({
+  text: `select ${RUN_COLUMNS} from turns where session_uid = $1 and id = $2`,
+  values: [sessionUid, id],
+});
+
 /** Somebody asks to end the open turn; gives back its id. */
 export const askAbort = (sessionUid: string): Statement<{ id: string }> => ({
   text: 'update turns set abort_asked = true where session_uid = $1 and ended_at is null returning id',

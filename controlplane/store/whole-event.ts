@@ -1,7 +1,22 @@
 // One event with all its data, also when that is kept apart. Must not know streams.
 import type { StoredEvent } from '#schema/events/envelope.ts';
-import { readBlob, readEvents } from './events.ts';
+import { type ReadEvent, readBlob, readEvents } from './events.ts';
 import { firstRow, type Query } from './statement.ts';
+
+/** An event as clients read it; data that is kept apart is given. */
+export const storedEventOf = (event: ReadEvent, data = event.data): StoredEvent => ({
+  id: event.id,
+  seq: event.seq,
+  sessionUid: event.session_uid,
+  runId: null,
+  threadId: event.thread_id,
+  turnId: event.turn_id,
+  type: event.type,
+  at: event.at,
+  hidden: event.hidden,
+  causedBy: event.caused_by,
+  data: JSON.parse(data) as Record<string, unknown>,
+});
 
 /** The event at a place, or undefined when the log does not hold it. */
 export const readWholeEvent = async (
@@ -12,17 +27,5 @@ export const readWholeEvent = async (
   const event = await firstRow(query, readEvents(sessionUid, seq - 1, 1));
   if (event?.seq !== seq) return undefined;
   const blob = await firstRow(query, readBlob(sessionUid, seq));
-  return {
-    id: event.id,
-    seq,
-    sessionUid,
-    runId: null,
-    threadId: event.thread_id,
-    turnId: event.turn_id,
-    type: event.type,
-    at: event.at,
-    hidden: event.hidden,
-    causedBy: event.caused_by,
-    data: JSON.parse(blob?.data ?? event.data) as Record<string, unknown>,
-  };
+  return storedEventOf(event, blob?.data);
 };

@@ -3,6 +3,7 @@ import type { RequestRecord } from '#base/http/server.ts';
 import type { Part } from '#base/lifecycle.ts';
 import type { KubeClient } from '#kube/client.ts';
 import { makeCheckNewSession } from '../app/check-new-session.ts';
+import { makeChooseHarness } from '../app/choose-harness.ts';
 import { providerKeyContext } from '../app/provider-keys.ts';
 import { makeRateLimit } from '../app/rate-limit.ts';
 import { makeRecordsApp } from '../app/records.ts';
@@ -20,8 +21,10 @@ import { makePromptHandlers } from '../http/prompts.ts';
 import { makeReadState } from '../http/read-state.ts';
 import { makeRecordHandlers } from '../http/records.ts';
 import { makeGetEvent, makeStreamEvents } from '../http/session-events.ts';
+import { makeSessionVerbHandlers } from '../http/session-verbs.ts';
 import { makeSessionHandlers } from '../http/sessions.ts';
 import { limitStreams } from '../http/stream-limit.ts';
+import { makeTranscriptHandlers } from '../http/transcript.ts';
 import { makeWorkspaceHandlers } from '../http/workspace.ts';
 import { makeIdentities } from '../kubernetes/identity.ts';
 import { buildServers, type ControlPlaneServers } from '../server.ts';
@@ -149,6 +152,19 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
         maxTerminals: settings.BEEUNI_MAX_STREAMS,
       }),
       ...makePromptHandlers({ fetchSession, fetchProject, judgeModel, prompts: sessions.prompts }),
+      ...makeSessionVerbHandlers({
+        fetchSession,
+        fetchProject,
+        judgeModel,
+        prompts: sessions.prompts,
+        features: sessions.features,
+        capabilities: sessions.capabilities,
+        chooseHarness: makeChooseHarness({
+          findProjectFact: projects.sync.findFact,
+          platformFlags: config.flags,
+        }),
+      }),
+      ...makeTranscriptHandlers({ fetchSession, reading: sessions.reading, features: sessions.features }),
       ...makeHumanRequestHandlers({
         fetchSession,
         requests: sessions.humanRequests,

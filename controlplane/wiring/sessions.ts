@@ -3,10 +3,12 @@
 import { errorChain } from '#base/errors.ts';
 import type { StoredEvent } from '#schema/events/envelope.ts';
 import type { Session } from '#schema/resources/session.ts';
+import { runtimeSupports } from '#schema/rules/runtime-supports.ts';
 import { GATEWAY_PATH } from '#schema/wire/gateway.ts';
 import { GIT_PATH } from '#schema/wire/git.ts';
 import { makeClaim } from '../app/claims.ts';
 import { FACTS_KEY, makeStreamFacts } from '../app/facts.ts';
+import { type HarnessFeatures, makeHarnessFeatures } from '../app/harness-features.ts';
 import { makeHealth } from '../app/health.ts';
 import { type HumanRequests, makeHumanRequests } from '../app/human-requests.ts';
 import type { ClaimConfig } from '../app/ports.ts';
@@ -14,7 +16,9 @@ import { makePrompts, type Prompts } from '../app/prompts.ts';
 import type { PreparePin } from '../app/run-settings.ts';
 import { makeSeenSessions } from '../app/seen-sessions.ts';
 import { makeLifecycle } from '../app/session-lifecycle.ts';
+import { makeSessionReading, type SessionReading } from '../app/session-reading.ts';
 import type { SessionKey } from '../app/session-records.ts';
+import { foldTranscript } from '../app/transcript.ts';
 import { decideTurnEnd } from '../app/turn-end.ts';
 import { makeTakeNextTurn } from '../app/turns.ts';
 import { makeWaker } from '../app/waker.ts';
@@ -37,7 +41,7 @@ import type { WorkspacePorts } from '../http/workspace.ts';
 import { makeStoreBatch } from '../store/append-batch.ts';
 import { makeStoreClaim } from '../store/claim-session.ts';
 import { isDataError } from '../store/errors.ts';
-import { EVENTS_CHANNEL, readEvents, readLogRange } from '../store/events.ts';
+import { EVENTS_CHANNEL, readEvents, readLogRange, readNewestPlan, readTurnEvents } from '../store/events.ts';
 import { FACTS_CHANNEL, forgetGoneFacts, readFactStream, readFacts } from '../store/facts.ts';
 import { makeHealthStore } from '../store/health-store.ts';
 import { getRequest, listOpen, storeAnswer } from '../store/human-requests.ts';
@@ -46,13 +50,17 @@ import { makePromptInbox } from '../store/prompt-inbox.ts';
 import { getPrompt, listPrompts } from '../store/prompts.ts';
 import { cutLongLogs } from '../store/retention.ts';
 import { makeSessionEnds } from '../store/session-ends.ts';
-import { findCredential, findDaemon, listSessionUids } from '../store/sessions.ts';
+import { findCredential, findDaemon, listSessionUids, readCapabilities } from '../store/sessions.ts';
 import { firstRow } from '../store/statement.ts';
-import { readWholeEvent } from '../store/whole-event.ts';
+import { listMessages, listParts, listThreads, makeCatchUp, readReverted, searchParts } from '../store/transcript.ts';
+import { getRun, listRuns } from '../store/turns.ts';
+import { readWholeEvent, storedEventOf } from '../store/whole-event.ts';
 import { type Background, type Basics, makeRounds } from './basics.ts';
 
 /** Port of daemons. Source: D12. */
 const DAEMON_PORT = 8000;
+/** How long a harness may think about a question. Units: milliseconds. */
+const ASK_TIMEOUT_MS = 35_000;
 const FORGET_INTERVAL_MS = 3_600_000;
 /** How long a "gone" is told to operators that were away. Units: seconds. */
 const GONE_TTL_SECONDS = 86_400;
@@ -69,13 +77,16 @@ export type SessionsSide = Readonly<{
   internal: InternalSessionHandlers;
   prompts: Prompts;
   humanRequests: HumanRequests;
+  reading: SessionReading;
+  features: HarnessFeatures;
+  capabilities: (sessionUid: string) => Promise<readonly string[] | undefined>;
   fanOut: FanOut;
   readEvent: (sessionUid: string, seq: number) => Promise<StoredEvent | undefined>;
   credentials: Credentials;
   deliver: Deliver;
-  readHealth: (sessionUid: string) => Promise<HealthReport | undefined>;
   callDaemon: CallDaemon;
   openTerminal: WorkspacePorts['openTerminal'];
+  readHealth: (sessionUid: string) => Promise<HealthReport | undefined>;
   isListening: () => boolean;
   background: readonly Background[];
 }>;
@@ -101,17 +112,21 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
     onUnreachable: (sessionUid, call, error) =>
       log.info('a daemon did not answer', { sessionUid, call, chain: errorChain(error) }),
   });
-
   const daemons = makeReach({
     findSessionByUid: resources.sessions.findByUid,
     findDaemon: (uid) => firstRow(query, findDaemon(uid)),
     unseal,
     daemonPort: DAEMON_PORT,
   });
+
   const inbox = makePromptInbox(database);
   const ends = makeSessionEnds(database, decideTurnEnd);
+  const capabilities = async (uid: string): Promise<readonly string[] | undefined> =>
+    (await firstRow(query, readCapabilities(uid)))?.capabilities ?? undefined;
   const prompts = makePrompts({
     ...inbox,
+    maySteer: async (uid) => runtimeSupports(await capabilities(uid), 'session.steer'),
+    steer: deliver.steer,
     keyOf,
     findPrompt: (uid, id) => firstRow(query, getPrompt(uid, id)),
     listBelow: (uid, below, limit) => query(listPrompts(uid, below, limit)),
@@ -119,11 +134,30 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
     abort: (uid, turnId) => void deliver.abort(uid, turnId),
     newId: () => randomBytes(10).toString('hex'),
   });
+  const reading = makeSessionReading({
+    catchUp: makeCatchUp(database, foldTranscript),
+    messages: (uid, thread, below, hidden, limit) => query(listMessages(uid, thread, below, hidden, limit)),
+    parts: (uid, ids, hidden) => query(listParts(uid, ids, hidden)),
+    revertedFrom: async (uid) => (await firstRow(query, readReverted(uid)))?.ordinal ?? undefined,
+    threads: async (uid, limit) => (await query(listThreads(uid, limit))).map((row) => row.thread_id),
+    plan: async (uid, thread) => (await firstRow(query, readNewestPlan(uid, thread)))?.data,
+    search: (uid, text, limit) => query(searchParts(uid, text, limit)),
+    runs: (uid, before, limit) => query(listRuns(uid, before, limit)),
+    run: (uid, id) => firstRow(query, getRun(uid, id)),
+    runEvents: async (uid, id, range, hidden, limit) =>
+      (await query(readTurnEvents(uid, id, range, hidden, limit))).map((row) => storedEventOf(row)),
+  });
   const humanRequests = makeHumanRequests({
     find: (uid, kind, id) => firstRow(query, getRequest(uid, kind, id)),
     listOpen: (after, limit) => query(listOpen(after, limit)),
     storeAnswer: async (uid, kind, id, answer, by) => (await query(storeAnswer(uid, kind, id, answer, by))).length > 0,
     deliver: deliver.answer,
+  });
+  const features = makeHarnessFeatures({
+    capabilities,
+    ask: async (uid, route, input, signal) =>
+      (await daemons.call(uid, route, input, { timeoutMs: ASK_TIMEOUT_MS, signal })).body,
+    wake: prompts.wake,
   });
   const health = makeHealth({ ...makeHealthStore(database), clock, onError: warn('a health round failed') });
   const lifecycle = makeLifecycle({
@@ -239,17 +273,20 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
     internal: makeInternalSessionHandlers({ streamFacts, lifecycle }),
     prompts,
     humanRequests,
+    reading,
+    features,
+    capabilities,
     fanOut,
     readEvent: (uid, seq) => readWholeEvent(query, uid, seq),
     credentials,
     deliver,
-    readHealth: health.read,
-    isListening: listener.isConnected,
     callDaemon: daemons.call,
     openTerminal: async (uid, terminal, handshake, signal) => {
       const opened = await openTerminal(await daemons.reach(uid), terminal, handshake, signal);
       return (_request, socket, head) => joinSockets(socket, head, opened);
     },
+    readHealth: health.read,
+    isListening: listener.isConnected,
     background: [
       { name: 'notifications', start: listener.start, stop: listener.stop },
       { name: 'health rounds', start: health.start, stop: health.stop },

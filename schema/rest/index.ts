@@ -6,8 +6,10 @@ import * as projects from './projects.ts';
 import * as prompts from './prompts.ts';
 import * as records from './records.ts';
 import * as requests from './requests.ts';
+import * as sessionVerbs from './session-verbs.ts';
 import * as sessions from './sessions.ts';
 import * as terminals from './terminals.ts';
+import * as transcript from './transcript.ts';
 import * as workspace from './workspace.ts';
 import * as settings from './workspace-settings.ts';
 
@@ -22,6 +24,8 @@ export const PUBLIC_ROUTES: readonly Route[] = [
   prompts,
   records,
   requests,
+  sessionVerbs,
+  transcript,
   sessions,
   workspace,
   settings,

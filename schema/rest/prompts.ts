@@ -13,6 +13,11 @@ export const promptView = z.object({
   origin: z.enum(['spec', 'rest']),
   turnId: z.string().nullable(),
   outcome: turnOutcome.nullable(),
+  delivery: z.enum(['queue', 'interrupt', 'steer']),
+  deliveryReason: z
+    .enum(['unsupported', 'turn_ended'])
+    .nullable()
+    .describe('why a prompt that should have joined the running turn waits in the queue'),
   createdAt: z.iso.datetime(),
   startedAt: z.iso.datetime().nullable(),
   endedAt: z.iso.datetime().nullable(),
@@ -36,7 +41,7 @@ export const createPromptRoute = defineRoute({
   params: objectParams,
   body: z.object({
     messageId: z.string().min(1).max(128).optional(),
-    delivery: z.enum(['queue', 'interrupt']).default('queue'),
+    delivery: z.enum(['queue', 'interrupt', 'steer']).default('queue'),
     parts: z.array(promptPart).min(1).max(64),
     agent: z.string().max(128).optional(),
     model: z.string().max(256).optional(),

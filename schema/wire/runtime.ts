@@ -128,15 +128,21 @@ export const forkConversationRoute = change(
   forkBody,
   forked,
 );
+/** Prompt text for a running turn. */
+export const steeredPrompt = z.object({
+  promptId: z.string().max(64),
+  messageId: z.string().max(128),
+  parts: z.array(promptPart).min(1).max(64),
+});
+
 /** `POST /beeuni/runtime/steer`: a prompt for the running turn; 409 `no_active_turn`. The same prompt twice joins once. */
 export const steerTurnRoute = change(
   'steerTurn',
   'steer',
   'Add a prompt to the running turn',
-  z.object({
-    promptId: z.string().max(64),
-    messageId: z.string().max(128),
-    parts: z.array(promptPart).min(1).max(64),
-  }),
+  steeredPrompt,
   z.object({ turnId: z.string() }),
 );
+
+/** See steeredPrompt. */
+export type SteeredPrompt = z.output<typeof steeredPrompt>;

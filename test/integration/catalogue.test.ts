@@ -23,6 +23,7 @@ const SAMPLES: Readonly<Record<string, unknown>> = {
   bytea: Buffer.from('x'),
   json: {},
   jsonb: {},
+  tsvector: "'word':1",
 };
 
 test('the migrations make exactly controlplane/store/schema.sql (make schema rewrites it)', async () => {

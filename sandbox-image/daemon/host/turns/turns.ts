@@ -105,6 +105,8 @@ export const createTurns = (ports: TurnsPorts): Turns => {
   const { clock, log, workspace } = ports;
   const closed = new AbortController();
   const ended: string[] = [];
+  /** Prompts that ran as turns of their own. */
+  const ranByItself = new Set<string>();
   /** Prompts that joined a turn, or are about to, by their id. */
   const joined = new Map<string, Promise<string | undefined>>();
   let running: Running | undefined;
@@ -168,6 +170,7 @@ export const createTurns = (ports: TurnsPorts): Turns => {
 
   const run = async (turn: Turn): Promise<void> => {
     const current: Running = { turn, controller: new AbortController(), reason: undefined, record: EMPTY_RECORD };
+    ranByItself.add(turn.promptId);
     change(current);
     log.info('turn started', { turnId: turn.turnId });
     const before = await workspace.head();
@@ -240,6 +243,8 @@ export const createTurns = (ports: TurnsPorts): Turns => {
   ): Promise<string | undefined> => {
     const current = running;
     if (current === undefined || current.controller.signal.aborted) return undefined;
+    // A call that comes late: the prompt runs, or ran, by itself meanwhile.
+    if (ranByItself.has(prompt.promptId)) return undefined;
     if (!(await steer(prompt))) return undefined;
     const { promptId, messageId } = prompt;
     ports.emit({ type: 'prompt.steered', data: { promptId, messageId } }, place(current.turn));
