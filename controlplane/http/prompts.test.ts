@@ -1,9 +1,9 @@
 // Which sessions take prompts, and what the others are told.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ConflictError } from '#base/errors.ts';
+import { ConflictError, InvalidError } from '#base/errors.ts';
 import type { Session } from '#schema/resources/session.ts';
-import { checkTakesPrompts } from './prompts.ts';
+import { checkPromptSize, checkTakesPrompts, MAX_PROMPT_BYTES } from './prompts.ts';
 
 const session = (status: Record<string, unknown>, metadata: Record<string, unknown> = {}): Session =>
   ({ metadata: { name: 'talk', ...metadata }, status }) as unknown as Session;
@@ -11,6 +11,20 @@ const session = (status: Record<string, unknown>, metadata: Record<string, unkno
 test('a session that works, sleeps or starts takes prompts', () => {
   for (const phase of [undefined, 'Pending', 'Starting', 'Running', 'Suspended']) {
     assert.doesNotThrow(() => checkTakesPrompts(session({ phase })));
+  }
+});
+
+test('a prompt may hold a mebibyte of text in all its parts, counted in bytes, and no more', () => {
+  const text = (bytes: number) => ({ type: 'text', text: 'x'.repeat(bytes) });
+  assert.doesNotThrow(() => checkPromptSize([text(MAX_PROMPT_BYTES - 10), text(10)]));
+  for (const parts of [
+    [text(MAX_PROMPT_BYTES), text(1)],
+    [{ type: 'text', text: 'é'.repeat(MAX_PROMPT_BYTES / 2 + 1) }],
+  ]) {
+    assert.throws(
+      () => checkPromptSize(parts),
+      (error: unknown) => error instanceof InvalidError && error.code === 'prompt_too_large' && error.status === 413,
+    );
   }
 });
 

@@ -1,5 +1,5 @@
 // Handlers of prompts and of the running turn. Must not know the inbox. Source: 20-control-plane §3, §9, §12.
-import { ConflictError } from '#base/errors.ts';
+import { ConflictError, InvalidError } from '#base/errors.ts';
 import type { Project } from '#schema/resources/project.ts';
 import type { Session } from '#schema/resources/session.ts';
 import type {
@@ -49,11 +49,25 @@ export const checkTakesPrompts = ({ metadata, status }: Session): void => {
   }
 };
 
+/** Most text of one prompt. Units: bytes of UTF-8. */
+export const MAX_PROMPT_BYTES = 1_048_576;
+
+/** Refuses a prompt whose texts are together above the limit. Errors: InvalidError `prompt_too_large`. */
+export const checkPromptSize = (parts: readonly Readonly<{ type: string; text?: string | undefined }>[]): void => {
+  const bytes = parts.reduce((sum, { text }) => sum + Buffer.byteLength(text ?? ''), 0);
+  if (bytes <= MAX_PROMPT_BYTES) return;
+  throw new InvalidError(
+    'prompt_too_large',
+    `the prompt has ${bytes} bytes of text, above the limit of ${MAX_PROMPT_BYTES}; put long text into a file of the session`,
+  );
+};
+
 /** Makes the handlers. */
 export const makePromptHandlers = (ports: PromptPorts): PromptHandlers => {
   const found = requireSession(ports.fetchSession);
   return {
     createPrompt: async ({ params, body }) => {
+      checkPromptSize(body.parts);
       const session = await found(params);
       checkTakesPrompts(session);
       if (body.agent !== undefined || body.model !== undefined) {

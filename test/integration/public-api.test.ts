@@ -112,7 +112,7 @@ describe('the public API', () => {
     return { enabled, available, source, override };
   };
 
-  test('A208 a flag is on, off or as the platform has it; the answer says which layer decided', async () => {
+  test('A208 patchProjectFeatures: a flag is on, off or as the platform has it; the answer says which layer decided', async () => {
     const before = await patchFeatures({});
     assert.deepEqual(flagOf(before, 'llm_gateway'), {
       enabled: true,
@@ -280,7 +280,7 @@ describe('the public API', () => {
     assert.doesNotMatch(JSON.stringify(whole), new RegExp(CANARY));
   });
 
-  test('usage is added up by project, agent, model and day, in micro-USD and tokens', async () => {
+  test('listUsage and getProjectUsage add up by project, agent, model and day, in micro-USD and tokens', async () => {
     const shop = await world.client.get(PROJECTS, at('shop'));
     const call = (day: number, model: string, cost: number, more: Record<string, unknown> = {}) => ({
       id: randomUUID(),
