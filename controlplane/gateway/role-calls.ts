@@ -3,6 +3,7 @@
 
 import type { Clock } from '#base/clock.ts';
 import { BeeuniError, UnavailableError } from '#base/errors.ts';
+import { completeMessage } from '#base/model/anthropic.ts';
 import { completeText, embeddingSize, type OpenAiEndpoint, type TextAnswer } from '#base/model/openai.ts';
 import { checkModelName } from '#schema/rules/check-model.ts';
 import type { ReadProviderKeys, ReadRegistry, RegisteredProvider } from '../app/provider-ports.ts';
@@ -87,8 +88,8 @@ export const makeRoleCalls = (ports: RoleCallPorts): RoleCalls => {
           ...payer,
           generation: 0,
           turnId: null,
-      agent: null,
-      fallbackFrom: null,
+          agent: null,
+          fallbackFrom: null,
           model: name,
           servedModel: answer?.servedModel ?? null,
           status: answer === undefined ? 502 : 200,
@@ -103,7 +104,8 @@ export const makeRoleCalls = (ports: RoleCallPorts): RoleCalls => {
         });
       };
       try {
-        const answer = await over(target, (endpoint, model) => completeText(endpoint, { ...question, model }, signal));
+        const complete = target.provider.kind === 'anthropic' ? completeMessage : completeText;
+        const answer = await over(target, (endpoint, model) => complete(endpoint, { ...question, model }, signal));
         meter(answer, null);
         return answer;
       } catch (error) {

@@ -53,7 +53,7 @@ test('B22 GET gives roles, coefficients, embedding status, effective and compile
   });
 });
 
-test('B3 B23 a role is saved under its key, an absent one is kept, an empty one is reset', async () => {
+test('B1 B3 B23 a role is saved under its key and nothing besides; an absent one is kept, an empty one is reset', async () => {
   await put({ judge_model: 'acme/large', title_model: 'acme/small' });
   assert.deepEqual(await saved(), { 'eval.judge.model': 'acme/large', 'harness.title.model': 'acme/small' });
   const { body } = await put({ judge_model: '' });

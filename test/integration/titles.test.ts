@@ -1,6 +1,8 @@
 // Titles of sessions on a real Postgres: once, from the first prompt, whoever dies between, and never in the prompt's way.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { after, before, beforeEach, test } from 'node:test';
 import { systemClock } from '#base/clock.ts';
 import { UnavailableError } from '#base/errors.ts';
@@ -260,6 +262,65 @@ test('B4 the title role is asked over its provider with its key, and the call is
   assert.match(reason ?? '', /refused the key/);
   assert.doesNotMatch(reason ?? '', /sk-wrong/);
   assert.equal(rows[1]?.status, 502);
+});
+
+test('B4 a provider that speaks Messages is asked in its own way, and what it answers is judged before it is used', async () => {
+  let reply: Readonly<{ status: number; body: string }> = { status: 200, body: '{}' };
+  const seen: { path: string; key: unknown; body: Record<string, unknown> }[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Record<string, unknown>;
+      seen.push({ path: request.url ?? '', key: request.headers['x-api-key'], body });
+      response.writeHead(reply.status, { 'content-type': 'application/json' }).end(reply.body);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const pools = makeUpstreams({ allowedAddresses: ['127.0.0.0/8'], maxConnections: 4 });
+  const base = aRegisteredProvider('messages', ['wise']);
+  const registered = { ...base, kind: 'anthropic' as const, base_url: `http://127.0.0.1:${port}/v1` };
+  const rows: UsageRow[] = [];
+  const calls = makeRoleCalls({
+    readRegistry: async () => ({ generation: 1, providers: [registered] }),
+    readKeys: async () => [{ id: 'default', secret: CANARY }],
+    upstreams: pools,
+    usage: { record: (row) => rows.push(row), isFull: () => false },
+    clock: systemClock,
+    newId: randomUUID,
+  });
+  const payer = { namespace: 'team', projectUid: 'project-1', sessionUid: 's' };
+  const question = { model: 'messages/wise', system: 'be short', user: 'hello', maxOutputTokens: 10 };
+  const ask = () => calls.ask(payer, question, AbortSignal.timeout(5_000));
+  try {
+    reply = {
+      status: 200,
+      body: JSON.stringify({
+        model: 'wise-1',
+        content: [{ type: 'text', text: 'Hi' }],
+        usage: { input_tokens: 7, output_tokens: 2 },
+      }),
+    };
+    const answer = await ask();
+    assert.deepEqual([answer.text, answer.promptTokens, answer.completionTokens], ['Hi', 7, 2]);
+    assert.deepEqual([seen[0]?.path, seen[0]?.key, seen[0]?.body['system']], ['/v1/messages', CANARY, 'be short']);
+    for (const [status, body, message] of [
+      [401, '{}', /refused the key/],
+      [500, CANARY, /answered HTTP 500/],
+      [200, 'not json', /cannot be read/],
+      [200, '{"content":[{"type":"text"}]}', /cannot be read/],
+      [200, 'null', /cannot be read/],
+    ] as const) {
+      reply = { status, body };
+      await assert.rejects(ask(), (error: Error) => message.test(error.message) && !error.message.includes(CANARY));
+    }
+    assert.equal(rows.filter(({ status }) => status === 502).length, 5);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+    await pools.close();
+  }
 });
 
 test('B6 a project’s list of models counts for roles too, and a role beyond it is passed over', () => {
