@@ -64,6 +64,16 @@ describe('who may use a tool', () => {
     assert.equal(host.visibleTo('wide').size, NAMES.length);
   });
 
+  it('A111 gives a subagent what both it and the agent of the session are granted', () => {
+    const host = hostOf([
+      anAgent({ tools: ['memory', 'show'] }),
+      anAgent({ name: 'helper', mode: 'subagent', tools: ['show', 'deploy'] }),
+      anAgent({ name: 'both', mode: 'all', tools: ['deploy'] }),
+    ]);
+    assert.deepEqual([...host.visibleTo('helper')], ['show']);
+    assert.deepEqual([...host.visibleTo('both')], ['deploy']);
+  });
+
   it('A111 refuses a hidden tool when it is called, and A110 knows it from one that is not loaded', async () => {
     let ran = false;
     const tool = aTool('memory', async () => {

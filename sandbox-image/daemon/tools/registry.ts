@@ -49,9 +49,19 @@ export const createToolHost = (ports: ToolHostPorts): ToolHost => {
     else tools.set(tool.spec.name, tool);
   }
   const names = [...tools.keys()];
-  const visible = new Map(ports.agents.map((agent) => [agent.name, grantedTo(agent, names)]));
+  const own = new Map(ports.agents.map((agent) => [agent.name, grantedTo(agent, names)]));
   const everything: ReadonlySet<string> = new Set(names);
-  const ofSession = (ports.sessionAgent === null ? undefined : visible.get(ports.sessionAgent)) ?? everything;
+  const ofSession = (ports.sessionAgent === null ? undefined : own.get(ports.sessionAgent)) ?? everything;
+  const visible = new Map(
+    ports.agents.map(({ name, mode }) => {
+      const granted = own.get(name) ?? everything;
+      // What only ever works for another agent gets no more than that one has.
+      return [
+        name,
+        mode === 'subagent' ? new Set([...granted].filter((tool) => ofSession.has(tool))) : granted,
+      ] as const;
+    }),
+  );
 
   const visibleTo: ToolHost['visibleTo'] = (agent) => (agent === null ? undefined : visible.get(agent)) ?? ofSession;
 

@@ -30,9 +30,10 @@ const readBody = async (request: IncomingMessage): Promise<unknown> => {
   let size = 0;
   for await (const part of request as AsyncIterable<Buffer>) {
     size += part.length;
-    if (size > MAX_BODY_BYTES) return undefined;
-    parts.push(part);
+    // What is too much is read to its end all the same: a connection that is cut would fail the call after this one.
+    if (size <= MAX_BODY_BYTES) parts.push(part);
   }
+  if (size > MAX_BODY_BYTES) return undefined;
   try {
     return JSON.parse(Buffer.concat(parts).toString('utf8'));
   } catch {
