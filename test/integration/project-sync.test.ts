@@ -403,7 +403,7 @@ const aSession = (spec: Record<string, unknown> = {}): Session =>
     }),
   );
 
-test('a claim gets base, agent, model and exactly the granted secrets', async () => {
+test('B2 B7 B13 a claim gets base, agent, model, roles, image policies, limits and exactly the granted secrets', async () => {
   const config = makeProjectConfig({
     store,
     readRegistry: registry.fresh,
@@ -411,9 +411,18 @@ test('a claim gets base, agent, model and exactly the granted secrets', async ()
     branchCommit: async (_uid, branch) => (branch === 'develop' ? 'd'.repeat(40) : undefined),
     defaultModel: undefined,
     author: { name: 'Beeuni', email: 'agent@beeuni.dev' },
-    listPolicies: async () => [],
+    listPolicies: async () => [
+      { agent: 'review', revision: 1, saved: { vision: false, vision_describe: null, vision_keep_images: null } },
+    ],
     limits: COMPILED_LIMITS,
-    settings: { current: async () => ({ revision: 0, budgets: COMPILED_BUDGETS, roles: NO_ROLES, hab: COMPILED_HAB }) },
+    settings: {
+      current: async () => ({
+        revision: 0,
+        budgets: COMPILED_BUDGETS,
+        roles: { ...NO_ROLES, compaction: 'demo/scripted-small' },
+        hab: COMPILED_HAB,
+      }),
+    },
   });
   const entry = (env: string, agents: string[]) => ({ env, secretRef: { name: 'app', key: env }, agents });
   const project = aProject({
@@ -437,6 +446,25 @@ test('a claim gets base, agent, model and exactly the granted secrets', async ()
       ['review', 'Review things.'],
     ],
   );
+  assert.deepEqual(
+    settings.agents.map(({ vision }) => vision),
+    [
+      { mode: 'pixels', keepImages: 0 },
+      { mode: 'off', keepImages: 0 },
+    ],
+  );
+  assert.deepEqual(
+    settings.roles?.map(({ role, model, reason }) => [role, model, reason]),
+    [
+      ['judge', null, 'off: nothing is assigned to the role'],
+      ['vision', null, 'off: model demo/scripted-large takes no images'],
+      ['compaction', 'demo/scripted-small', 'it is assigned to the role'],
+      ['title', null, 'off: nothing is assigned to the role'],
+      ['extraction', 'demo/scripted-large', 'it is the model of the run'],
+    ],
+  );
+  assert.equal(settings.maxModelRequestBytes, COMPILED_BUDGETS.max_model_request_bytes);
+  assert.deepEqual(settings.limits, COMPILED_LIMITS);
   assert.deepEqual(settings.env, { NPM: 'npm-value' });
   const claimOf = async (spec: Record<string, unknown>) => {
     const found = await config.claimConfig(aSession(spec), project);

@@ -1,6 +1,7 @@
 // The supervisor API on a real Postgres over HTTP: what is saved, refused, audited, and what two writers get.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
+import fc from 'fast-check';
 import { COMPILED_BUDGETS } from '#schema/settings/budgets.ts';
 import { COMPILED_HAB } from '#schema/settings/hab.ts';
 import { freshDatabase, type TestDatabase } from '#test/support/postgres.ts';
@@ -402,4 +403,36 @@ test('a role is a reference that holds its provider', async () => {
   assert.deepEqual(await api.app.findReferences('acme', new Set(['large'])), [judge]);
   assert.deepEqual(await api.app.findReferences('acme', new Set(['small'])), []);
   assert.deepEqual(await api.app.findReferences('acm'), []);
+});
+
+test('FF9 no body, of any shape and size, gets an answer that is not declared', async () => {
+  const key = fc.oneof(
+    fc.constantFrom('judge_model', 'title_model', 'harness', 'hab_coefficients', 'keep_groups_max', 'safety', 'x'),
+    fc.string({ maxLength: 12 }),
+  );
+  const leaf = fc.oneof(
+    fc.constantFrom<unknown>('acme/large', '', null, 9, -1, 1e300, 0.5, true),
+    fc.string({ unit: 'binary', maxLength: 20 }),
+    fc.double({ noNaN: true, noDefaultInfinity: true }),
+  );
+  const { tree } = fc.letrec((tie) => ({
+    tree: fc.oneof(
+      { maxDepth: 4 },
+      leaf,
+      fc.array(tie('tree'), { maxLength: 3 }),
+      fc.dictionary(key, tie('tree'), { maxKeys: 5 }),
+    ),
+  }));
+  const statuses = new Set<number>();
+  await fc.assert(
+    fc.asyncProperty(fc.dictionary(key, tree, { maxKeys: 5 }), async (body) => {
+      const { status, body: answer } = await put(body);
+      statuses.add(status);
+      assert.ok(status === 200 || status === 400, `${status} for ${JSON.stringify(body)}: ${JSON.stringify(answer)}`);
+      if (status === 400) assert.ok(errorOf({ status, etag: null, body: answer }).message.length < 2_000);
+    }),
+    { seed: 20261130, numRuns: 300 },
+  );
+  assert.deepEqual([...statuses].sort(), [200, 400]);
+  assert.equal((await get()).status, 200);
 });
