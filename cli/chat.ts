@@ -55,7 +55,11 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
   let turnRuns = false;
   let abortAsked = false;
   let promptShown = false;
-  let waiting = 0;
+  let isLineStart = true;
+  let sending = 0;
+  /** Prompts of this conversation that have not ended, and those that ended before the answer to them came. */
+  const mine = new Set<string>();
+  const over = new Set<string>();
   /** What the agent asks and nobody has answered, oldest first. */
   let asked: readonly StoredEvent[] = [];
 
@@ -64,23 +68,26 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
     // What was typed so far is put back below the new text.
     if (promptShown) io.stdout.write('\r\u001b[K');
     io.stdout.write(text);
+    isLineStart = text.endsWith('\n');
     if (promptShown) {
       if (!text.endsWith('\n')) io.stdout.write('\n');
       lines.prompt(true);
     }
   };
-  const note = (line: string): void => write(`${line}\n`);
+  const note = (line: string): void => write(`${isLineStart || promptShown ? '' : '\n'}${line}\n`);
   const showPrompt = (): void => {
     promptShown = true;
+    isLineStart = true;
     lines.prompt();
   };
+  const isIdle = (): boolean => !turnRuns && sending === 0 && mine.size === 0;
   const sayFailure = (error: unknown): void => {
     for (const line of failureOf(error).lines) note(line);
   };
 
   const abort = async (): Promise<void> => {
     abortAsked = true;
-    note('\nending the turn; Ctrl-C again leaves');
+    note('ending the turn; Ctrl-C again leaves');
     try {
       await (await api.client()).call(abortRoute, { params: session, body: {} });
     } catch (error) {
@@ -125,16 +132,19 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
     if (typed.kind === 'help') note(HELP);
     if (typed.kind === 'abort') await abort();
     if (typed.kind === 'prompt') {
+      const { delivery, agent, model } = options;
+      if (turnRuns && delivery === 'queue') note('-- waits behind the running turn');
+      sending += 1;
       try {
-        const { delivery, agent, model } = options;
-        await sendPrompt(api, session, { text: typed.text, delivery, agent, model });
-        waiting += 1;
-        if (turnRuns) note('-- waits behind the running turn');
+        const prompt = await sendPrompt(api, session, { text: typed.text, delivery, agent, model });
+        if (!over.has(prompt.id)) mine.add(prompt.id);
       } catch (error) {
         sayFailure(error);
       }
+      sending -= 1;
+      if (sending === 0) over.clear();
     }
-    if (!turnRuns && waiting === 0) showPrompt();
+    if (isIdle()) showPrompt();
   };
 
   const onEvent = (event: StoredEvent): void => {
@@ -154,8 +164,10 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
     if (event.type === 'turn.ended') {
       turnRuns = false;
       asked = [];
-      waiting = Math.max(0, waiting - 1);
-      if (waiting === 0) showPrompt();
+      const promptId = String(event.data['promptId']);
+      if (sending > 0) over.add(promptId);
+      mine.delete(promptId);
+      if (isIdle()) showPrompt();
     }
   };
 

@@ -229,7 +229,7 @@ describe('the command line', { timeout: 300_000 }, () => {
     await ask('per_1');
     await call.shows('?? may the agent: bash rm x   (per_1)');
     const list = await runCommand(['requests'], ada);
-    assert.match(list.out, /^per_1 +permission +test-\w+\/asks +\d+s +bash rm x$/m, list.err);
+    assert.match(list.out, /^per_1 +permission +test-\w+\/asks +\d+[smhd] +bash rm x$/m, list.err);
     assert.equal((await runCommand(['requests', '--json'], bob)).out, '[]\n');
     const approved = await runCommand(['sessions', 'approve', 'asks', '--always'], ada);
     assert.deepEqual([approved.code, approved.err], [0, 'always: bash rm x\n']);
