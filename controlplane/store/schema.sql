@@ -191,6 +191,31 @@ create table idempotency_keys (
   constraint idempotency_keys_pkey PRIMARY KEY (subject, key)
 );
 
+create table message_parts (
+  session_uid text not null,
+  message_id text not null,
+  id text not null,
+  ordinal bigint not null,
+  hidden boolean not null,
+  call_id text,
+  data json not null,
+  words tsvector,
+  constraint message_parts_session_uid_message_id_fkey FOREIGN KEY (session_uid, message_id) REFERENCES messages(session_uid, id) ON DELETE CASCADE,
+  constraint message_parts_pkey PRIMARY KEY (session_uid, message_id, id)
+);
+
+create table messages (
+  session_uid text not null,
+  id text not null,
+  thread_id text not null,
+  ordinal bigint not null,
+  turn_id text,
+  hidden boolean not null,
+  data json not null,
+  constraint messages_session_uid_fkey FOREIGN KEY (session_uid) REFERENCES sessions(uid) ON DELETE CASCADE,
+  constraint messages_pkey PRIMARY KEY (session_uid, id)
+);
+
 create table projects (
   uid text not null,
   namespace text not null,
@@ -222,7 +247,8 @@ create table prompts (
   created_at timestamp with time zone not null default now(),
   started_at timestamp with time zone,
   ended_at timestamp with time zone,
-  constraint prompts_delivery_check CHECK ((delivery = ANY (ARRAY['queue'::text, 'interrupt'::text]))),
+  delivery_reason text,
+  constraint prompts_delivery_check CHECK ((delivery = ANY (ARRAY['queue'::text, 'interrupt'::text, 'steer'::text]))),
   constraint prompts_origin_check CHECK ((origin = ANY (ARRAY['spec'::text, 'rest'::text]))),
   constraint prompts_outcome_check CHECK ((outcome = ANY (ARRAY['Succeeded'::text, 'Failed'::text, 'Aborted'::text, 'Interrupted'::text]))),
   constraint prompts_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'ended'::text, 'withdrawn'::text]))),
@@ -268,6 +294,20 @@ create table schema_migrations (
   constraint schema_migrations_pkey PRIMARY KEY (version)
 );
 
+create table session_titles (
+  session_uid text not null,
+  state text not null default 'due'::text,
+  title text,
+  model text,
+  reason text,
+  attempts integer not null default 0,
+  due_at timestamp with time zone not null default now(),
+  constraint session_titles_check CHECK (((state = 'made'::text) = (title IS NOT NULL))),
+  constraint session_titles_state_check CHECK ((state = ANY (ARRAY['due'::text, 'made'::text, 'off'::text]))),
+  constraint session_titles_session_uid_fkey FOREIGN KEY (session_uid) REFERENCES sessions(uid) ON DELETE CASCADE,
+  constraint session_titles_pkey PRIMARY KEY (session_uid)
+);
+
 create table sessions (
   uid text not null,
   namespace text not null,
@@ -294,18 +334,12 @@ create table sessions (
   constraint sessions_pkey PRIMARY KEY (uid)
 ) with (fillfactor=50);
 
-create table session_titles (
+create table transcripts (
   session_uid text not null,
-  state text not null default 'due'::text,
-  title text,
-  model text,
-  reason text,
-  attempts integer not null default 0,
-  due_at timestamp with time zone not null default now(),
-  constraint session_titles_check CHECK (((state = 'made'::text) = (title IS NOT NULL))),
-  constraint session_titles_state_check CHECK ((state = ANY (ARRAY['due'::text, 'made'::text, 'off'::text]))),
-  constraint session_titles_session_uid_fkey FOREIGN KEY (session_uid) REFERENCES sessions(uid) ON DELETE CASCADE,
-  constraint session_titles_pkey PRIMARY KEY (session_uid)
+  folded_seq bigint not null default 0,
+  reverted_from text,
+  constraint transcripts_session_uid_fkey FOREIGN KEY (session_uid) REFERENCES sessions(uid) ON DELETE CASCADE,
+  constraint transcripts_pkey PRIMARY KEY (session_uid)
 );
 
 create table turns (
@@ -379,6 +413,7 @@ CREATE INDEX audit_by_age ON public.audit USING btree (at);
 CREATE INDEX audit_by_object ON public.audit USING btree (namespace, name, at);
 CREATE INDEX audit_by_subject ON public.audit USING btree (subject, id);
 CREATE INDEX credentials_session ON public.credentials USING btree (session_uid);
+CREATE INDEX events_of_plan ON public.events USING btree (session_uid, thread_id, seq) WHERE (type = 'todo.updated'::text);
 CREATE UNIQUE INDEX events_one_terminal ON public.events USING btree (session_uid, turn_id) WHERE (type = 'turn.ended'::text);
 CREATE UNIQUE INDEX events_resend ON public.events USING btree (session_uid, generation, n) WHERE (n IS NOT NULL);
 CREATE UNIQUE INDEX facts_version ON public.facts USING btree (version);
@@ -386,11 +421,14 @@ CREATE INDEX health_reports_oldest ON public.health_reports USING btree (reporte
 CREATE INDEX human_requests_by_age ON public.human_requests USING btree (asked_at, session_uid, id) WHERE (ended_at IS NULL);
 CREATE INDEX human_requests_open ON public.human_requests USING btree (session_uid) WHERE (ended_at IS NULL);
 CREATE INDEX idempotency_keys_by_age ON public.idempotency_keys USING btree (created_at);
+CREATE INDEX message_parts_calls ON public.message_parts USING btree (session_uid, call_id) WHERE (call_id IS NOT NULL);
+CREATE INDEX messages_by_place ON public.messages USING btree (session_uid, thread_id, ordinal);
 CREATE INDEX projects_due ON public.projects USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX projects_registry_generation ON public.projects USING btree (registry_generation);
 CREATE INDEX prompts_by_age ON public.prompts USING btree (session_uid, ordinal);
 CREATE UNIQUE INDEX prompts_one_running ON public.prompts USING btree (session_uid) WHERE (state = 'running'::text);
 CREATE INDEX prompts_waiting ON public.prompts USING btree (session_uid, ((delivery = 'interrupt'::text)) DESC, ordinal) WHERE (state = 'queued'::text);
+CREATE INDEX session_titles_due ON public.session_titles USING btree (due_at) WHERE (state = 'due'::text);
 CREATE INDEX sessions_closed ON public.sessions USING btree (closed_at) WHERE (closed_at IS NOT NULL);
 CREATE INDEX sessions_pod ON public.sessions USING btree (pod_uid) WHERE (pod_uid IS NOT NULL);
 CREATE INDEX sessions_project ON public.sessions USING btree (project_uid);
@@ -400,4 +438,3 @@ CREATE INDEX usage_by_age ON public.usage USING btree (at);
 CREATE INDEX usage_project_at ON public.usage USING btree (project_uid, at);
 CREATE INDEX usage_session_at ON public.usage USING btree (session_uid, at);
 CREATE TRIGGER sessions_generation_grows BEFORE UPDATE OF generation ON public.sessions FOR EACH ROW WHEN ((new.generation < old.generation)) EXECUTE FUNCTION refuse_older_generation();
-CREATE INDEX session_titles_due ON public.session_titles USING btree (due_at) WHERE (state = 'due'::text);
