@@ -148,7 +148,9 @@ class RunningAttempt implements Attempt, Dispatcher.DispatchHandler {
     } else {
       this.#head(this.#heldBytes);
       const [first] = this.#held;
-      response.end(this.#held.length === 1 ? first : Buffer.concat(this.#held, this.#heldBytes));
+      const body = this.#held.length === 1 && first !== undefined ? first : Buffer.concat(this.#held, this.#heldBytes);
+      // Head and body leave in one write when both are texts; latin1 keeps every byte as it is.
+      response.end(body.toString('latin1'), 'latin1');
     }
     this.#finish({ kind: 'whole', metered, firstByteMs });
   }

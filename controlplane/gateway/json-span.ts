@@ -56,29 +56,27 @@ const endOfValue = (bytes: Uint8Array, at: number, maxDepth: number): number => 
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
-/** The text of the JSON string between two places; undefined when it is none. */
+/** Longest text that is read without a decoder. Units: bytes. */
+const MAX_PLAIN_BYTES = 64;
+
+/** The text of the JSON string between two places; undefined when it is none. Short plain ASCII needs no decoder. */
 export const textAt = (bytes: Uint8Array, start: number, end: number): string | undefined => {
   if (bytes[start] !== QUOTE) return undefined;
+  if (end - start <= MAX_PLAIN_BYTES && bytes[end - 1] === QUOTE && end - start > 1) {
+    let text = '';
+    let at = start + 1;
+    for (; at < end - 1; at += 1) {
+      const byte = bytes[at] ?? 0;
+      if (byte === BACKSLASH || byte === QUOTE || byte < 0x20 || byte > 0x7e) break;
+      text += String.fromCharCode(byte);
+    }
+    if (at === end - 1) return text;
+  }
   try {
     return JSON.parse(decoder.decode(bytes.subarray(start, end))) as string;
   } catch {
     return undefined;
   }
-};
-
-/** Longest key that is read without a decoder; longer ones are hardly any of those that somebody looks for. */
-const MAX_PLAIN_KEY_BYTES = 64;
-
-/** The text of a key: plain ASCII as it stands, anything else decoded. */
-const keyAt = (bytes: Uint8Array, start: number, end: number): string | undefined => {
-  if (end - start > MAX_PLAIN_KEY_BYTES) return textAt(bytes, start, end);
-  let key = '';
-  for (let at = start + 1; at < end - 1; at += 1) {
-    const byte = bytes[at] ?? 0;
-    if (byte === BACKSLASH || byte < 0x20 || byte > 0x7e) return textAt(bytes, start, end);
-    key += String.fromCharCode(byte);
-  }
-  return key;
 };
 
 /** Sees one member: its key, and its value from `start` up to but not including `end`. False ends the walk as broken. */
@@ -111,7 +109,7 @@ export const walkObject = (
     skip();
     if (bytes[at] !== QUOTE) return false;
     const keyEnd = endOfString(bytes, at);
-    const key = keyEnd < 0 ? undefined : keyAt(bytes, at, keyEnd);
+    const key = keyEnd < 0 ? undefined : textAt(bytes, at, keyEnd);
     if (key === undefined) return false;
     at = keyEnd;
     skip();

@@ -1,4 +1,5 @@
-// An OpenAI-compatible model server that follows a script: for tests, and for the demo, which needs no key and no network.
+// A model server that follows a script and speaks the APIs of OpenAI and of Anthropic's messages: for tests, and for the
+// demo, which needs no key and no network.
 // `node examples/demo/scripted-model.ts --port 4010 [--host 0.0.0.0] [--key-file FILE] [--models a,b]`.
 // It must not know Beeuni; whatever speaks to an OpenAI-compatible provider can speak to it.
 import { randomUUID } from 'node:crypto';
@@ -7,6 +8,15 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import {
+  type ApiAnswer,
+  chatOfMessages,
+  chatOfResponses,
+  embeddingsAnswer,
+  type Frame,
+  messagesAnswer,
+  responsesAnswer,
+} from './model-apis.ts';
 import { decide, type Step } from './model-script.ts';
 import { type Completion, chunksOf, completionOf } from './model-wire.ts';
 
@@ -25,6 +35,8 @@ export type ScriptedModelOptions = Readonly<{
   port?: number | undefined;
   host?: string | undefined;
   key?: string | undefined;
+  /** More keys that are accepted. */
+  keys?: readonly string[] | undefined;
   models?: readonly string[] | undefined;
   /** Sees every request, newest last; the server keeps none itself. */
   onRequest?: ((request: RecordedRequest) => void) | undefined;
@@ -72,29 +84,60 @@ const errorTypeOf = (status: number): string =>
         ? 'server_error'
         : 'invalid_request_error';
 
+type ErrorShape = (message: string, type: string, code?: string | null) => unknown;
+
+const anthropicError: ErrorShape = (message, type) => ({ type: 'error', error: { type, message } });
+
 /** True when the step failed as it should, so that nothing else is to be sent. */
-const fail = (response: ServerResponse, step: Step): boolean => {
+const fail = (response: ServerResponse, step: Step, shape: ErrorShape = errorBody): boolean => {
   const mischief = step.mischief;
   if (mischief?.kind === 'overflow') {
-    json(response, 400, errorBody(OVERFLOW, 'invalid_request_error', 'context_length_exceeded'));
+    json(response, 400, shape(OVERFLOW, 'invalid_request_error', 'context_length_exceeded'));
     return true;
   }
   if (mischief?.kind === 'error') {
     const retryAfter = step.retryAfterSeconds ?? (mischief.status === 429 ? 1 : undefined);
     const headers = retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) };
-    json(response, mischief.status, errorBody(mischief.message, errorTypeOf(mischief.status)), headers);
+    json(response, mischief.status, shape(mischief.message, errorTypeOf(mischief.status)), headers);
     return true;
   }
   return mischief?.kind === 'silent';
 };
 
-const stream = async (response: ServerResponse, completion: Completion, step: Step): Promise<void> => {
-  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
-  const send = (data: unknown) => response.write(`data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`);
+/** A stream in the words of one API: frames of text, frames that end it, an error, and what follows the last frame. */
+type Frames = Readonly<{
+  text: readonly string[];
+  end: readonly string[];
+  error: (message: string) => string;
+  last: string;
+}>;
+
+const chatFrames = (completion: Completion): Frames => {
+  const frame = (data: unknown): string => `data: ${JSON.stringify(data)}\n\n`;
   const chunks = chunksOf(completion);
-  for (const chunk of chunks.text) {
+  return {
+    text: chunks.text.map(frame),
+    end: chunks.end.map(frame),
+    error: (message) => frame(errorBody(message, 'server_error')),
+    last: 'data: [DONE]\n\n',
+  };
+};
+
+const apiFrames = (answer: ApiAnswer): Frames => {
+  const frame = ({ event, data }: Frame): string => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+  return {
+    text: answer.text.map(frame),
+    end: answer.end.map(frame),
+    error: (message) => frame(answer.error(message)),
+    last: '',
+  };
+};
+
+const stream = async (response: ServerResponse, frames: Frames, step: Step): Promise<void> => {
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
+  for (const chunk of frames.text) {
     if (response.destroyed) return;
-    send(chunk);
+    response.write(chunk);
     if (step.mischief?.kind === 'hang') return;
     if (step.paced !== undefined && step.paced.gapMs > 0) await wait(step.paced.gapMs);
   }
@@ -105,17 +148,18 @@ const stream = async (response: ServerResponse, completion: Completion, step: St
     return;
   }
   if (mischief?.kind === 'truncate' || mischief?.kind === 'error-inside') {
-    if (mischief.kind === 'error-inside') send(errorBody(mischief.message, 'server_error'));
+    if (mischief.kind === 'error-inside') response.write(frames.error(mischief.message));
     response.end();
     return;
   }
-  for (const chunk of chunks.end) send(chunk);
-  response.end('data: [DONE]\n\n');
+  for (const chunk of frames.end) response.write(chunk);
+  response.end(frames.last);
 };
 
 /** Starts the server; port 0, the default, takes a free one. Rejects when the port is taken. */
 export const startScriptedModel = async (options: ScriptedModelOptions = {}): Promise<ScriptedModel> => {
   const { key, host = '127.0.0.1', models = ['scripted-large', 'scripted-small'] } = options;
+  const keys = key === undefined ? options.keys : [key, ...(options.keys ?? [])];
   const waiting: Step[] = [];
   const tries = new Map<string, number>();
 
@@ -127,12 +171,29 @@ export const startScriptedModel = async (options: ScriptedModelOptions = {}): Pr
     return tried > step.mischief.times ? { text: 'recovered' } : step;
   };
 
-  const chat = async (response: ServerResponse, body: Record<string, unknown>, bytes: number): Promise<void> => {
+  /** How one API reads a request and writes an answer. */
+  type Api = Readonly<{
+    read: (body: Record<string, unknown>) => Parameters<typeof decide>[0];
+    answer: ((completion: Completion) => ApiAnswer) | undefined;
+    errors: ErrorShape;
+  }>;
+  const apis: Readonly<Record<string, Api>> = {
+    '/chat/completions': { read: (body) => body, answer: undefined, errors: errorBody },
+    '/responses': { read: chatOfResponses, answer: responsesAnswer, errors: errorBody },
+    '/messages': { read: chatOfMessages, answer: messagesAnswer, errors: anthropicError },
+  };
+
+  const converse = async (
+    response: ServerResponse,
+    api: Api,
+    body: Record<string, unknown>,
+    bytes: number,
+  ): Promise<void> => {
     const queued = waiting.shift();
-    const decision = queued === undefined ? decide(body) : { step: queued, triesKey: undefined };
+    const decision = queued === undefined ? decide(api.read(body)) : { step: queued, triesKey: undefined };
     const step = settle(decision.step, decision.triesKey);
     if (step.delayMs !== undefined) await wait(step.delayMs);
-    if (fail(response, step)) return;
+    if (fail(response, step, api.errors)) return;
     const completion = completionOf(step, {
       id: `chatcmpl-${randomUUID()}`,
       createdSeconds: Math.floor(Date.now() / 1000),
@@ -140,8 +201,12 @@ export const startScriptedModel = async (options: ScriptedModelOptions = {}): Pr
       promptBytes: bytes,
       newCallId: () => `call_${randomUUID().slice(0, 12)}`,
     });
-    if (body['stream'] === true) await stream(response, completion, step);
-    else if (step.mischief?.kind !== 'hang') json(response, 200, completion.whole);
+    const answer = api.answer?.(completion);
+    if (body['stream'] === true) {
+      await stream(response, answer === undefined ? chatFrames(completion) : apiFrames(answer), step);
+    } else if (step.mischief?.kind !== 'hang') {
+      json(response, 200, answer?.whole ?? completion.whole);
+    }
   };
 
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -155,16 +220,19 @@ export const startScriptedModel = async (options: ScriptedModelOptions = {}): Pr
     if (raw.length > 0) body = JSON.parse(raw.toString('utf8')) as Record<string, unknown>;
     const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]));
     options.onRequest?.({ method: request.method ?? '', path, headers, raw, body, closed });
-    if (key !== undefined && request.headers.authorization !== `Bearer ${key}`) {
-      return json(response, 401, errorBody('the key is wrong', 'authentication_error', 'invalid_api_key'));
+    const api = Object.entries(apis).find(([suffix]) => path.endsWith(suffix))?.[1];
+    const given = request.headers['x-api-key'] ?? request.headers.authorization?.replace(/^Bearer /, '');
+    if (keys !== undefined && !keys.includes(String(given))) {
+      const shape = api?.errors ?? errorBody;
+      return json(response, 401, shape('the key is wrong', 'authentication_error', 'invalid_api_key'));
     }
     if (path.endsWith('/models')) {
       const data = models.map((id) => ({ id, object: 'model', created: 0, owned_by: 'scripted' }));
       return json(response, 200, { object: 'list', data });
     }
-    if (!path.endsWith('/chat/completions'))
-      return json(response, 404, errorBody('no such route', 'invalid_request_error'));
-    await chat(response, body, raw.length);
+    if (path.endsWith('/embeddings')) return json(response, 200, embeddingsAnswer(body, raw.length));
+    if (api === undefined) return json(response, 404, errorBody('no such route', 'invalid_request_error'));
+    await converse(response, api, body, raw.length);
   };
 
   const server = createServer((request, response) => {

@@ -6,9 +6,13 @@ import { type RecordedRequest, type ScriptedModel, startScriptedModel } from '#e
 export type ScriptedProvider = ScriptedModel &
   Readonly<{ requests: readonly RecordedRequest[]; nextRequest: () => Promise<RecordedRequest> }>;
 
-/** Starts a provider on a free loopback port. `key`: the bearer key that it demands. */
+/** Starts a provider on a free loopback port. `key`, `keys`: the keys of which it demands one. */
 export const startScriptedProvider = async (
-  options: Readonly<{ key?: string | undefined; models?: readonly string[] | undefined }> = {},
+  options: Readonly<{
+    key?: string | undefined;
+    keys?: readonly string[] | undefined;
+    models?: readonly string[] | undefined;
+  }> = {},
 ): Promise<ScriptedProvider> => {
   const requests: RecordedRequest[] = [];
   const waiting: ((request: RecordedRequest) => void)[] = [];
