@@ -2,7 +2,7 @@
 // ends a turn itself, its one terminal event and those of what it left open. Must not know the rule; it is handed in.
 // Source: D17, J12.
 import type { EventType } from '#schema/events/envelope.ts';
-import { openCallsOf } from '../app/open-calls.ts';
+import { openCallsOf } from '#schema/rules/open-calls.ts';
 import type { DecideTurnEnd, TurnVerdict } from '../app/ports.ts';
 import { advanceLogs, insertEvents, listCallEvents } from './events.ts';
 import { endRequests, listOpenOf } from './human-requests.ts';

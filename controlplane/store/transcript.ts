@@ -10,7 +10,7 @@ import {
   partKey,
   referencesOf,
   visibleTextOf,
-} from '../app/transcript.ts';
+} from '#schema/rules/fold-transcript.ts';
 import { readBlob } from './events.ts';
 import { type Database, firstRow, type Query, type Statement } from './statement.ts';
 

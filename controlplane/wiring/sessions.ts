@@ -3,6 +3,7 @@
 import { errorChain } from '#base/errors.ts';
 import type { StoredEvent } from '#schema/events/envelope.ts';
 import type { Session } from '#schema/resources/session.ts';
+import { foldTranscript } from '#schema/rules/fold-transcript.ts';
 import { runtimeSupports } from '#schema/rules/runtime-supports.ts';
 import { GATEWAY_PATH } from '#schema/wire/gateway.ts';
 import { GIT_PATH } from '#schema/wire/git.ts';
@@ -18,7 +19,6 @@ import { makeSeenSessions } from '../app/seen-sessions.ts';
 import { makeLifecycle } from '../app/session-lifecycle.ts';
 import { makeSessionReading, type SessionReading } from '../app/session-reading.ts';
 import type { SessionKey } from '../app/session-records.ts';
-import { foldTranscript } from '../app/transcript.ts';
 import { decideTurnEnd } from '../app/turn-end.ts';
 import { makeTakeNextTurn } from '../app/turns.ts';
 import { makeWaker } from '../app/waker.ts';

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { InvalidError, NotFoundError } from '#base/errors.ts';
 import { makeSessionReading, type SessionReading } from '#controlplane/app/session-reading.ts';
-import { foldTranscript } from '#controlplane/app/transcript.ts';
 import { readNewestPlan, readTurnEvents } from '#controlplane/store/events.ts';
 import { type Database, firstRow } from '#controlplane/store/statement.ts';
 import {
@@ -17,6 +16,7 @@ import {
 import { getRun, listRuns } from '#controlplane/store/turns.ts';
 import { storedEventOf } from '#controlplane/store/whole-event.ts';
 import type { DaemonEvent } from '#schema/events/envelope.ts';
+import { foldTranscript } from '#schema/rules/fold-transcript.ts';
 import { freshDatabase } from '#test/support/postgres.ts';
 import { anEvent, aPrompt, aSessionKey, aTurnEnd, storedSessions } from '#test/support/stored-sessions.ts';
 

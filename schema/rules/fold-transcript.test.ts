@@ -1,7 +1,7 @@
 // The conversation as it stands after some events.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type FoldedEvent, type FoldState, foldTranscript, partKey, visibleTextOf } from './transcript.ts';
+import { type FoldedEvent, type FoldState, foldTranscript, partKey, visibleTextOf } from './fold-transcript.ts';
 
 const EMPTY: FoldState = { messages: new Map(), parts: new Map(), revertedFrom: null };
 let seq = 0;

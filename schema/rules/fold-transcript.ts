@@ -1,4 +1,4 @@
-// The conversation folded from the event log: messages and their parts as they stand after some events. Pure.
+// The conversation folded from the event log: messages and their parts as they stand after some events. Pure; for clients too.
 // Must not know SQL or harnesses. Source: A125, A139, A140, A152.
 
 /** One event as far as the fold needs it. `data` is whole, never a reference to a blob. */
