@@ -7,6 +7,7 @@ import type { Io } from '../io.ts';
 import { type Config, readConfig, type Server, type TokenSource } from './config-file.ts';
 import { type GetToken, makeGetToken } from './credential.ts';
 import { type Forward, makeKubectl } from './kubectl.ts';
+import { makeRetryingFetch } from './retrying-fetch.ts';
 import { serverUrl } from './server-url.ts';
 
 /** Name of an object in its namespace. */
@@ -86,6 +87,13 @@ export const makeApi = (
     return { baseUrl: url, token: value };
   };
 
+  /** Another token than the one that was refused; none where the source gives always the same. */
+  const newToken = async (): Promise<string | undefined> => {
+    const refused = (await reach()).token;
+    const next = await getToken?.(true);
+    return next === refused ? undefined : next;
+  };
+
   const namespace = (): string => given.namespace ?? io.env['BEEUNI_NAMESPACE'] ?? config()?.namespace ?? 'default';
 
   const nameOf = (text: string): ObjectName => {
@@ -122,6 +130,7 @@ export const makeApi = (
       return createClient({
         baseUrl: url,
         token: async () => (await reach()).token,
+        fetch: makeRetryingFetch({ fetch, newToken }),
         peer: 'the control plane',
         unreachable: 'control_plane_unavailable',
       });

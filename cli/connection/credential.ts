@@ -7,8 +7,8 @@ import type { Io } from '../io.ts';
 import type { TokenSource } from './config-file.ts';
 import type { Kubectl } from './kubectl.ts';
 
-/** Gives a token that is valid now. Errors: CommandError that says how to get one. */
-export type GetToken = () => Promise<string>;
+/** Gives a token that is valid now; `renew` forgets the one before. Errors: CommandError that says how to get one. */
+export type GetToken = (renew?: boolean) => Promise<string>;
 
 /** How long tokens of service accounts are asked for, and used. */
 const DURATION = '1h';
@@ -100,9 +100,9 @@ export const makeGetToken = (source: TokenSource, kubectl: Kubectl, io: Io): Get
     return (await kubectl.run('--context', context, ...words)).trim();
   };
   let held: Readonly<{ token: Promise<string>; atMs: number }> | undefined;
-  return () => {
+  return (renew = false) => {
     const nowMs = performance.now();
-    if (held === undefined || nowMs - held.atMs > USE_MS) {
+    if (renew || held === undefined || nowMs - held.atMs > USE_MS) {
       const token = fetchToken();
       token.catch(() => {
         held = undefined;
