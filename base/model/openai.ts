@@ -48,7 +48,8 @@ const clientOf = (endpoint: OpenAiEndpoint): OpenAI =>
     apiKey: endpoint.apiKey ?? 'none',
     organization: null,
     project: null,
-    defaultHeaders: { ...endpoint.headers },
+    // Who is asked with a key of another header is sent no second one.
+    defaultHeaders: { ...endpoint.headers, ...('x-api-key' in endpoint.headers ? { authorization: null } : {}) },
     timeout: endpoint.timeoutMs,
     maxRetries: 0,
     fetch: endpoint.fetch,

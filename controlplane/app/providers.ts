@@ -2,6 +2,7 @@
 // Must not know SQL, sockets or who calls. Source: 20-control-plane §4.
 import type { Clock } from '#base/clock.ts';
 import { ConflictError, InvalidError, NotFoundError } from '#base/errors.ts';
+import { checkModelName } from '#schema/rules/check-model.ts';
 import { checkBaseUrl, mayConnect } from '#schema/rules/provider-address.ts';
 import type { ProviderInput, ProviderView } from '#schema/settings/providers.ts';
 import { afterKey, type Page, type PageRequest, pageFrom } from './page.ts';
@@ -31,7 +32,7 @@ export type ProvidersApp = Readonly<{
   list: (page: PageRequest) => Promise<Page<ProviderView>>;
   /** Errors: NotFoundError `provider_not_found`. */
   get: (id: string) => Promise<ProviderView>;
-  /** Errors: ConflictError `already_exists`, InvalidError `invalid_base_url`, `invalid_provider`. */
+  /** Errors: ConflictError `already_exists`, InvalidError `invalid_base_url`, `invalid_provider`, `unknown_model` and its kin. */
   create: (input: ProviderInput) => Promise<ProviderView>;
   /** Creates or replaces. Errors: as `create`, and ConflictError `provider_referenced` when names in use would stop working. */
   put: (
@@ -113,6 +114,19 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
   const { store, allowedAddresses } = ports;
   const now = (): string => new Date(ports.clock.nowMs()).toISOString();
 
+  /** A fallback is a model name like any other. */
+  const checkFallback = async (names: readonly string[]): Promise<void> => {
+    if (names.length === 0) return;
+    const { providers } = await store.registry();
+    for (const [at, name] of names.entries()) {
+      const verdict = checkModelName(name, providers);
+      if (verdict.valid) continue;
+      throw new InvalidError(verdict.code, `fallback[${at}]: ${verdict.message}`, {
+        details: { path: `fallback[${at}]`, suggestions: verdict.suggestions },
+      });
+    }
+  };
+
   /** The definition as it may be saved. */
   const checked = async (input: Omit<ProviderInput, 'id'>): Promise<ProviderDefinition> => {
     const { api_key: _key, credential: _credential, ...definition } = input;
@@ -135,6 +149,7 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
         );
       }
     }
+    await checkFallback(definition.fallback ?? []);
     return { ...definition, base_url: verdict.url };
   };
 

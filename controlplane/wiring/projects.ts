@@ -10,10 +10,10 @@ import { defaultBranchName } from '#kube/names.ts';
 import { MANIFEST_RUNTIMES } from '#schema/resources/sandbox-fields.ts';
 import type { ModelVerdict } from '#schema/rest/workspace.ts';
 import { BUDGET_KNOBS } from '#schema/settings/budgets.ts';
-import type { ProviderInput } from '#schema/settings/providers.ts';
 import { isModelRole } from '#schema/settings/roles.ts';
 import { makeAgentPolicies } from '../app/agent-policies.ts';
 import { makeBudgetWatch } from '../app/budget-watch.ts';
+import { ENV_PROVIDER, registerEnvironmentModel } from '../app/environment-model.ts';
 import { makeModelsApp } from '../app/models.ts';
 import type { ClaimConfig } from '../app/ports.ts';
 import { makeProjectConfig } from '../app/project-config.ts';
@@ -24,9 +24,10 @@ import { makeProjectSync, type ProjectSync } from '../app/project-sync.ts';
 import { makeReadProviderKeys } from '../app/provider-keys.ts';
 import type { RegisteredProvider } from '../app/provider-ports.ts';
 import { fallbackReferences, sessionReferences } from '../app/provider-references.ts';
-import { makeProvidersApp, type ProvidersApp } from '../app/providers.ts';
+import { makeProvidersApp } from '../app/providers.ts';
 import { makeRegistryReader } from '../app/registry.ts';
 import { resolveRoles } from '../app/role-models.ts';
+import { makeCeilingOfRun } from '../app/run-ceiling.ts';
 import { makePreparePin, type PreparePin } from '../app/run-settings.ts';
 import { makeListProviderModels } from '../gateway/list-models.ts';
 import { makeUpstreams, systemLookup } from '../gateway/upstream.ts';
@@ -54,6 +55,8 @@ import { forgetBudgets } from '../store/budgets.ts';
 import { makeProjectStore } from '../store/projects.ts';
 import { makeProviderStore } from '../store/provider-store.ts';
 import { listRunningOfProject } from '../store/sessions.ts';
+import { firstRow } from '../store/statement.ts';
+import { getSessionTurnSettings } from '../store/turns.ts';
 import { type Background, type Basics, makeRounds } from './basics.ts';
 import { wireGateway, wireMetering } from './gateway.ts';
 import { type SettingsSide, wireSettings } from './settings.ts';
@@ -99,43 +102,6 @@ export type ProjectsSide = Readonly<{
   gitProxy: GitProxy;
   background: readonly Background[];
 }>;
-
-/** Id of the provider that the environment names. */
-const ENV_PROVIDER = 'env';
-
-/** Registers the model of the environment, unless it is there as it should be. */
-const registerEnvModel = async (wiring: Basics, providers: ProvidersApp): Promise<void> => {
-  const { envModel } = wiring.config;
-  if (envModel === undefined) return;
-  const known = await providers.get(ENV_PROVIDER).catch(() => undefined);
-  const isSame =
-    known?.base_url === envModel.baseUrl.replace(/\/+$/, '') &&
-    known.has_key === (envModel.apiKey !== undefined) &&
-    known.models.some(({ id }) => id === envModel.id);
-  if (isSame) return;
-  const input = {
-    kind: 'openai-compatible',
-    base_url: envModel.baseUrl,
-    ...(envModel.apiKey === undefined ? {} : { api_key: envModel.apiKey }),
-    headers: {},
-    timeouts: { connect_ms: 10_000, first_byte_ms: 120_000, idle_ms: 120_000, total_ms: 1_200_000 },
-    models: [
-      {
-        id: envModel.id,
-        context_window: 128_000,
-        max_output: 16_384,
-        input: ['text'],
-        reasoning: false,
-        price_input_micro_usd: 0,
-        price_output_micro_usd: 0,
-        enabled: true,
-      },
-    ],
-    enabled: true,
-  } satisfies Omit<ProviderInput, 'id'>;
-  await providers.put(ENV_PROVIDER, input, true);
-  wiring.log.info('the model of the environment is registered', { provider: ENV_PROVIDER });
-};
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
@@ -291,6 +257,17 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     allowedAddresses: settings.BEEUNI_PROVIDER_ALLOWED_PRIVATE_HOSTS,
     clock,
   });
+  const registerEnvModel = async (): Promise<void> => {
+    const { envModel } = config;
+    if (envModel === undefined) return;
+    const readKey = async (): Promise<string | undefined> => {
+      const registered = (await registry.fresh()).providers.find(({ id }) => id === ENV_PROVIDER);
+      const keys = registered === undefined ? [] : await readKeys(registered).catch(() => []);
+      return keys[0]?.secret;
+    };
+    const isNew = await registerEnvironmentModel(envModel, { providers, readKey });
+    if (isNew) log.info('the model of the environment is registered', { provider: ENV_PROVIDER });
+  };
   const models = makeModelsApp({ readRegistry: registry.fresh });
 
   const gitProxy = makeGitProxy({
@@ -340,8 +317,13 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     },
     upstreams,
     onBudgetReached: budgetWatch.refused,
-    // The relay enforces the ceiling of the run; nothing above the bound of that knob may be set.
+    // Nothing above the bound of the knob may be set, so no body above it need be read.
     maxRequestBytes: BUDGET_KNOBS.max_model_request_bytes.most,
+    ceilingOfRun: makeCeilingOfRun({
+      findTurnSettings: async (sessionUid, turnId) =>
+        (await firstRow(database.query, getSessionTurnSettings(sessionUid, turnId)))?.settings,
+      settings: workspace.app,
+    }),
     calls: { perSecond: settings.BEEUNI_MODEL_CALLS_PER_SECOND, burst: settings.BEEUNI_MODEL_CALLS_BURST },
   });
   const poller = makeProjectPoller({ lookAtDue: sync.lookAtDue, everyMs: POLL_ROUND_MS, clock, random, log });
@@ -396,7 +378,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     refreshGateway: gateway.refresh,
     gitProxy,
     background: [
-      { name: 'upstreams', start: () => registerEnvModel(wiring, providers), stop: upstreams.close },
+      { name: 'upstreams', start: registerEnvModel, stop: upstreams.close },
       metering.background,
       makeRounds(wiring, 'budgets', BUDGET_ROUND_MS, budgetWatch.look),
       {

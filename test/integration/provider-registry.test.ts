@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { systemClock } from '#base/clock.ts';
@@ -143,6 +145,34 @@ describe('the provider registry', () => {
       await codeOf(put('acme', { ...elsewhere, credential: { api_keys: [{ id: 'default' }] } })),
       'invalid_provider',
     );
+  });
+
+  test('a fallback is judged like every other model name', async () => {
+    const refused = await create('falls', { fallback: ['acme/scripted-lrge'] }).then(
+      () => assert.fail('it was not refused'),
+      (error: unknown) => error,
+    );
+    assert.ok(refused instanceof BeeuniError && refused.code === 'unknown_model', String(refused));
+    assert.match(refused.message, /fallback\[0\].*nearest: acme\/scripted-large/);
+    assert.equal(await codeOf(create('falls', { fallback: ['acme/scripted-large'] })), 'ok');
+    await world.alice.call(routes.deleteProviderRoute, { params: { id: 'falls' } });
+  });
+
+  test('a provider of the kind anthropic is asked with its own headers', async () => {
+    const seen: IncomingHttpHeaders[] = [];
+    const server = createServer((request, response) => {
+      seen.push(request.headers);
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ data: [{ type: 'model', id: 'claude-x' }], has_more: false }));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const base_url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+    await create('messages', { kind: 'anthropic', base_url, api_key: 'sk-ant-key-of-a-test' });
+    assert.deepEqual((await check('messages')).models, ['claude-x']);
+    assert.deepEqual([seen[0]?.['x-api-key'], seen[0]?.['anthropic-version']], ['sk-ant-key-of-a-test', '2023-06-01']);
+    assert.equal(seen[0]?.authorization, undefined);
+    await world.alice.call(routes.deleteProviderRoute, { params: { id: 'messages' } });
+    server.close();
   });
 
   test('of two changes at once one is told to read again, and none is mixed into the other', async () => {
