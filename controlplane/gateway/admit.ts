@@ -2,6 +2,7 @@
 // asked, aliases are resolved. Must not know keys, providers' answers or money. Source: 20-control-plane §5, FC8 to FC10.
 import type { IncomingMessage } from 'node:http';
 import { checkModelName, isModelAllowed } from '#schema/rules/check-model.ts';
+import { TURN_HEADER } from '#schema/wire/gateway.ts';
 import type { RegisteredProvider, Registry } from '../app/provider-ports.ts';
 import { findModelSpan, type RequestSpan } from './model-span.ts';
 import type { GatewayCall, GatewayPorts } from './ports.ts';
@@ -61,13 +62,19 @@ const isRepeated = (raw: readonly string[], name: string): boolean => {
   return count > 1;
 };
 
+/** The turn that the relay names; null for none. */
+const turnIdOf = ({ request }: GatewayCall): string | null => {
+  const turnId = request.headers[TURN_HEADER];
+  return typeof turnId === 'string' && turnId !== '' ? turnId.slice(0, 64) : null;
+};
+
 type Found = Target | Extract<ReturnType<typeof checkModelName>, { valid: false }>;
 
 /** Makes the check. Errors: those of the registry and of roles. */
 export const makeAdmit = (
   ports: Pick<
     GatewayPorts,
-    'readRegistry' | 'findProjectPolicy' | 'resolveRole' | 'usage' | 'takeCall' | 'maxRequestBytes'
+    'readRegistry' | 'findProjectPolicy' | 'resolveRole' | 'usage' | 'takeCall' | 'maxRequestBytes' | 'ceilingOfRun'
   >,
 ): ((call: GatewayCall, wire: Wire) => Promise<Admitted | GatewayError>) => {
   const ceiling = Math.min(
@@ -128,6 +135,9 @@ export const makeAdmit = (
     }
     const bytes = await readBody(call.request, ceiling);
     if (bytes === undefined) return finalError('request_too_large');
+    const ofRun = ports.ceilingOfRun?.(call.identity.sessionUid, turnIdOf(call));
+    const runCeiling = typeof ofRun === 'object' ? await ofRun : ofRun;
+    if (runCeiling !== undefined && bytes.length > runCeiling) return finalError('request_too_large');
     const span = findModelSpan(bytes);
     if (!span.ok) return finalError('invalid_json', span.message);
     const project = ports.findProjectPolicy(call.identity.projectUid);

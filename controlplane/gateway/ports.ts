@@ -4,6 +4,7 @@ import type { Clock } from '#base/clock.ts';
 import type { Logger } from '#base/log.ts';
 import type { SandboxIdentity } from '../app/ports.ts';
 import type { ReadProviderKeys, ReadRegistry } from '../app/provider-ports.ts';
+import type { CeilingOfRun } from '../app/run-ceiling.ts';
 import type { BudgetRefusal, Budgets, Limits } from './budgets.ts';
 import type { Upstreams } from './upstream.ts';
 
@@ -116,5 +117,7 @@ export type GatewayPorts = Readonly<{
   newId: () => string;
   log: Logger;
   maxRequestBytes: number;
+  /** Largest request of a run, by the settings that it was given; absent is `maxRequestBytes` alone. Units: bytes. */
+  ceilingOfRun?: CeilingOfRun | undefined;
   observe: ObserveGateway;
 }>;

@@ -48,6 +48,16 @@ export const getTurnSettings = (id: string): Statement<{ settings: RunSettings |
   values: [id],
 });
 
+/** The settings of a turn, if it is one of the session. */
+export const getSessionTurnSettings = (
+  sessionUid: string,
+  id: string,
+): Statement<{ settings: RunSettings | null }> => ({
+  name: 'session_turn_settings',
+  text: 'select settings from turns where id = $2 and session_uid = $1',
+  values: [sessionUid, id],
+});
+
 /** Turns by id. */
 export const getTurns = (ids: readonly string[]): Statement<TurnRow> => ({
   text: `select ${COLUMNS} from turns where id = any($1::text[])`,

@@ -7,6 +7,7 @@ import { effectiveFlags, type PlatformFlags } from '#schema/rules/effective-flag
 import { makeFindLimits } from '../app/call-limits.ts';
 import type { ReadProviderKeys, ReadRegistry } from '../app/provider-ports.ts';
 import { makeRateLimit } from '../app/rate-limit.ts';
+import type { CeilingOfRun } from '../app/run-ceiling.ts';
 import { type Budgets, costsByBudget, makeBudgets } from '../gateway/budgets.ts';
 import { gatewayErrorShape } from '../gateway/error-shape.ts';
 import { makeKeyPools } from '../gateway/key-pool.ts';
@@ -38,6 +39,7 @@ export type GatewayWiring = Pick<Basics, 'clock' | 'log' | 'instruments'> &
     upstreams: Upstreams;
     onBudgetReached: OnBudgetReached;
     maxRequestBytes: number;
+    ceilingOfRun?: CeilingOfRun | undefined;
     calls: Readonly<{ perSecond: number; burst: number }>;
   }>;
 
@@ -103,6 +105,7 @@ export const wireGateway = (wiring: GatewayWiring): GatewaySide => {
     newId: () => randomUUID(),
     log,
     maxRequestBytes: wiring.maxRequestBytes,
+    ceilingOfRun: wiring.ceilingOfRun,
     observe: {
       ended: ({ provider, outcome, firstByteMs, durationMs, promptTokens, completionTokens, costMicroUsd }) => {
         instruments.llmRequestsTotal.inc({ provider, outcome });

@@ -3,12 +3,18 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { turnIdOf } from '#controlplane/app/prompts.ts';
+import { makeCeilingOfRun } from '#controlplane/app/run-ceiling.ts';
 import { snapshotOf } from '#controlplane/app/run-settings.ts';
 import type { PinSettings, SandboxClaim, TakenTurn } from '#controlplane/app/session-records.ts';
+import { firstRow } from '#controlplane/store/statement.ts';
+import { getSessionTurnSettings } from '#controlplane/store/turns.ts';
 import { EVENT_DATA } from '#schema/events/envelope.ts';
 import { COMPILED_BUDGETS } from '#schema/settings/budgets.ts';
 import { budgetsOfRun, pinnedText, type RunSettings } from '#schema/settings/run-settings.ts';
+import { TURN_HEADER } from '#schema/wire/gateway.ts';
+import { rigProvider, startGatewayRig } from '#test/support/gateway-rig.ts';
 import { freshDatabase, type TestDatabase } from '#test/support/postgres.ts';
+import { startScriptedProvider } from '#test/support/scripted-provider.ts';
 import { SETTINGS_REGISTRY, type SettingsApi, startSettingsApi } from '#test/support/settings-api.ts';
 import { AT, anEvent, aPrompt, aSessionKey, aTurnEnd, storedSessions } from '#test/support/stored-sessions.ts';
 
@@ -162,5 +168,47 @@ test('of settings that are saved while turns are taken each snapshot is of one r
   for (const { settings } of turns) {
     const { keep_groups_min: low, keep_groups_max: high } = settings?.budgets ?? COMPILED_BUDGETS;
     assert.ok(low === high || (low === 2 && high === 20), `${low} ${high}`);
+  }
+});
+
+test('B13 B19 the gateway refuses above the ceiling of the run before it calls a provider, and a later change does not move it', async () => {
+  const provider = await startScriptedProvider({ key: 'sk-rig', models: ['scripted-large'] });
+  const rig = await startGatewayRig({
+    maxRequestBytes: 2_097_152,
+    ports: {
+      ceilingOfRun: makeCeilingOfRun({
+        findTurnSettings: async (sessionUid, turnId) =>
+          (await firstRow(database.pool.query, getSessionTurnSettings(sessionUid, turnId)))?.settings,
+        settings: api.app,
+      }),
+    },
+  });
+  try {
+    rig.state.providers = [rigProvider('demo', provider.url, { secrets: [{ id: 'default', secret: 'sk-rig' }] })];
+    const send = async (turnId: string | undefined, bytes: number): Promise<number> => {
+      const empty = { model: 'demo/scripted-large', messages: [{ role: 'user', content: '' }] };
+      const content = 'x'.repeat(bytes - JSON.stringify(empty).length);
+      const body = JSON.stringify({ ...empty, messages: [{ role: 'user', content }] });
+      assert.equal(body.length, bytes);
+      const headers = turnId === undefined ? {} : { [TURN_HEADER]: turnId };
+      return (await rig.post('/chat/completions', body, { authorization: 'Bearer bs_gate', ...headers })).status;
+    };
+    await save({ harness: { compaction_trigger_bytes: 10_000, max_model_request_bytes: 20_000 } });
+    const claim = await parts.claim('gate');
+    for (const id of ['m1', 'm2']) await parts.inbox.admit(aSessionKey('gate'), aPrompt('gate', id));
+    const first = await take(claim);
+    await save({ harness: { max_model_request_bytes: 30_000 } });
+    const before = provider.requests.length;
+    assert.equal(await send(first.turnId, 20_001), 413);
+    assert.equal(provider.requests.length, before, 'no provider was called');
+    assert.equal(await send(first.turnId, 20_000), 200);
+    await end(claim, 1, first.turnId);
+    const second = await take(claim);
+    assert.deepEqual([await send(second.turnId, 30_000), await send(second.turnId, 30_001)], [200, 413]);
+    assert.equal(await send('trn_of_another_session', 30_001), 413, 'a turn that is not its own counts as none');
+    assert.equal(await send(undefined, 30_000), 200);
+  } finally {
+    await rig.close();
+    await provider.close();
   }
 });
