@@ -339,6 +339,21 @@ describe('tools in OpenCode', { skip, timeout: 900_000 }, () => {
     );
   });
 
+  it('A48 runs a command of the folder, and A135 not one that is nowhere', async () => {
+    const outcomeOf = async (name: string) => {
+      const parts = [{ type: 'command' as const, name, arguments: 'Ada' }];
+      const turnId = rig.controlPlane.prompt('', { parts });
+      const body = { reason: 'prompt' };
+      await daemon.call('POST', '/beeuni/nudge', rig.controlPlane.daemonCredential, body);
+      const end = await rig.controlPlane.event('turn.ended', turnId);
+      await rig.controlPlane.healthy('idle', (health) => health.activity.state === 'Idle');
+      return [end.data['outcome'], end.data['summary']];
+    };
+    assert.deepEqual(await outcomeOf('greet'), ['Succeeded', 'hello Ada']);
+    assert.deepEqual(await outcomeOf('bye'), ['Succeeded', 'bye']);
+    assert.equal((await outcomeOf('bad'))[0], 'Failed');
+  });
+
   it('A71 reads neither the folder of the other harness nor that of the workspace', async () => {
     await run('@@say hi');
     assert.ok(!offered().includes('evil'));

@@ -28,6 +28,7 @@ export type ProjectDirectory = Readonly<{
 export type KnownNames = Readonly<{ agents: ReadonlySet<string>; modelOf: (name: string) => string | undefined }>;
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+const FROM_MANIFEST = /^(agents?|modes?|skills?)$/;
 const TOOL_FILE = /^[A-Za-z0-9_-]{1,64}\.(ts|js)$/;
 const MAX_FILE_BYTES = 262_144;
 const MAX_COMMANDS = 128;
@@ -213,6 +214,9 @@ export const readProjectDirectory = (folder: string | null, names: KnownNames, l
       report(`commands/${name}`, file.problem);
       return [];
     });
+  for (const name of namesIn(folder).filter((each) => FROM_MANIFEST.test(each))) {
+    report(name, 'agents and skills come from the manifest and the folder skills/ of the repository');
+  }
   const code = namesIn(folder)
     .filter((name) => !NOT_COPIED.test(name))
     .map((name) => ({ from: join(folder, name), to: name === 'tools' ? OWN_TOOLS : name }));
