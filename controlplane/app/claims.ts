@@ -121,6 +121,7 @@ export const makeClaim = (ports: ClaimsPorts): Claim => {
       ...(settings.beeuniTools === undefined ? {} : { beeuniTools: [...settings.beeuniTools] }),
       projectTools: [...(settings.projectTools ?? [])],
       configDirs: settings.configDirs ?? { opencode: null, pi: null },
+      piPackages: [...(settings.piPackages ?? [])],
       model: settings.model,
       models: [...settings.models],
       maxModelRequestBytes: settings.maxModelRequestBytes,

@@ -4,7 +4,14 @@ import type { TurnErrorCode, TurnOutcome } from '#schema/events/envelope.ts';
 import type { Project } from '#schema/resources/project.ts';
 import type { Session } from '#schema/resources/session.ts';
 import type { ProcessLimits } from '#schema/settings/budgets.ts';
-import type { ClaimedModel, ClaimedProjectTool, ClaimedRole, CompiledAgent, ConfigDirs } from '#schema/wire/claim.ts';
+import type {
+  ClaimedModel,
+  ClaimedPackage,
+  ClaimedProjectTool,
+  ClaimedRole,
+  CompiledAgent,
+  ConfigDirs,
+} from '#schema/wire/claim.ts';
 
 /** The Session whose `status.pod.uid` is this pod, from the cache. */
 export type FindSessionByPodUid = (podUid: string) => Session | undefined;
@@ -24,6 +31,8 @@ export type ClaimSettings = Readonly<{
   beeuniTools?: readonly string[] | undefined;
   projectTools?: readonly ClaimedProjectTool[] | undefined;
   configDirs?: ConfigDirs | undefined;
+  /** Packages of the harness pi for the session's agent. */
+  piPackages?: readonly ClaimedPackage[] | undefined;
   model: ClaimedModel | null;
   models: readonly ClaimedModel[];
   author: Readonly<{ name: string; email: string }>;

@@ -177,6 +177,7 @@ export const makeProjectConfig = (ports: ProjectConfigPorts): ProjectConfigApp =
         beeuniTools: config.beeuniTools,
         projectTools: config.projectTools,
         configDirs: config.configDirs,
+        piPackages: agent === null ? [] : config.piPackages?.[agent],
         agent,
         model: (chosen === undefined ? undefined : claimedModel(chosen, registry)) ?? null,
         models: names.flatMap((name) => claimedModel(name, registry) ?? []),

@@ -59,6 +59,23 @@ describe('compileConfig', () => {
     assert.deepEqual(Object.keys(config.secrets), ['dev']);
   });
 
+  it('A72 A76 names the packages of the harness pi per agent: those of the project, its own, without what it excludes', async () => {
+    const { piPackages } = await compile(
+      [
+        'harnesses: {pi: {packages: ["npm:left-pad@1.0.0", {source: ./packages/plan, prompts: []}]}}',
+        'agents: {dev: {}, lean: {harnesses: {pi: {exclude: [left-pad], packages: [./packages/own]}}}}\n',
+      ].join('\n'),
+    );
+    assert.deepEqual(piPackages?.['dev'], [
+      { source: 'npm:left-pad@1.0.0' },
+      { source: './packages/plan', prompts: [] },
+    ]);
+    assert.deepEqual(
+      piPackages?.['lean']?.map(({ source }) => source),
+      ['./packages/plan', './packages/own'],
+    );
+  });
+
   it('A69 names the folder of each harness, or none', async () => {
     assert.deepEqual((await compile('agents: {dev: {}}\n')).configDirs, { opencode: null, pi: null });
     assert.deepEqual(

@@ -1,9 +1,9 @@
 // The manifest of a commit: read from git's objects, judged by the one validator, compiled for sessions. Pure but for its ports.
 // Must not know how objects are read or results are kept. Source: 20-control-plane §6, A84 to A103.
 import type { ManifestErrorCode, ManifestProblem, ParseYaml } from '#schema/manifest/source.ts';
-import type { AgentSummary, ManifestSummary } from '#schema/manifest/summary.ts';
+import type { AgentSummary, ManifestSummary, PackageEntry } from '#schema/manifest/summary.ts';
 import { filesNamedBy, type ManifestVerdict, validateManifest } from '#schema/manifest/validate.ts';
-import type { CompiledAgent } from '#schema/wire/claim.ts';
+import type { ClaimedPackage, CompiledAgent } from '#schema/wire/claim.ts';
 import type { FileProblem, ProjectFact } from '#schema/wire/sync.ts';
 import type { ObjectFile } from '../git/objects.ts';
 import type { ProjectConfig } from './project-ports.ts';
@@ -63,6 +63,13 @@ const compiledAgent = (agent: AgentSummary): CompiledAgent => ({
   hidden: agent.hidden,
 });
 
+const claimedPackage = ({ source, extensions, skills, prompts }: PackageEntry): ClaimedPackage => ({
+  source,
+  ...(extensions === undefined ? {} : { extensions: [...extensions] }),
+  ...(skills === undefined ? {} : { skills: [...skills] }),
+  ...(prompts === undefined ? {} : { prompts: [...prompts] }),
+});
+
 /** What sessions are started by, from a valid manifest. Disabled agents are left out. */
 export const compileConfig = (manifest: ManifestSummary, commit: string): ProjectConfig => {
   const enabled = manifest.agents.filter((agent) => agent.enabled);
@@ -75,6 +82,7 @@ export const compileConfig = (manifest: ManifestSummary, commit: string): Projec
     beeuniTools: manifest.beeuniTools,
     projectTools: manifest.projectTools,
     configDirs: { opencode: manifest.configDirs.opencode ?? null, pi: manifest.configDirs.pi ?? null },
+    piPackages: Object.fromEntries(enabled.map((agent) => [agent.name, agent.piPackages.map(claimedPackage)])),
   };
 };
 

@@ -1,6 +1,6 @@
 // What syncing projects needs from outside, and what is kept of a project. Must not know SQL, git or Kubernetes.
 import type { GrantSet, ModelUse } from '#schema/manifest/summary.ts';
-import type { ClaimedProjectTool, CompiledAgent, ConfigDirs } from '#schema/wire/claim.ts';
+import type { ClaimedPackage, ClaimedProjectTool, CompiledAgent, ConfigDirs } from '#schema/wire/claim.ts';
 import type { ProjectFact, SyncRequest } from '#schema/wire/sync.ts';
 import type { GitCredentials } from '../git/credentials.ts';
 import type { MirrorSync, RepositoryTarget } from '../git/mirror.ts';
@@ -23,6 +23,8 @@ export type ProjectConfig = Readonly<{
   beeuniTools?: readonly string[] | undefined;
   projectTools?: readonly ClaimedProjectTool[] | undefined;
   configDirs?: ConfigDirs | undefined;
+  /** Agent to its packages of the harness pi. */
+  piPackages?: Readonly<Record<string, readonly ClaimedPackage[]>> | undefined;
 }>;
 
 /** One stored project. `fact` and `config` are absent before the first answer and the first valid manifest. */

@@ -45,6 +45,16 @@ export const projectTool = z.object({ name: z.string().max(64), path: z.string()
 /** Folder of each harness that the manifest names; null is the default place. Source: A69, A70. */
 export const configDirs = z.object({ opencode: z.string().max(255).nullable(), pi: z.string().max(255).nullable() });
 
+const patterns = z.array(z.string().max(255)).max(64).optional();
+
+/** A package of the harness pi: an exact pin or a path `./…`, and patterns of what loads. Source: A72, A74, A75. */
+export const claimedPackage = z.object({
+  source: z.string().max(255),
+  extensions: patterns,
+  skills: patterns,
+  prompts: patterns,
+});
+
 /** The model that does a role's job; null when it is off. Source: 40-settings B2, B4. */
 export const claimedRole = z.object({
   role: z.enum(MODEL_ROLES),
@@ -82,6 +92,11 @@ export const claimAnswer = z.object({
     .default([])
     .describe('tools of the project, as modules of the base commit'),
   configDirs: configDirs.default({ opencode: null, pi: null }),
+  piPackages: z
+    .array(claimedPackage)
+    .max(40)
+    .default([])
+    .describe("packages of the harness pi for the session's agent"),
   model: claimedModel.nullable().describe('null: no model could be resolved; turns fail with unknown_model'),
   models: z.array(claimedModel).max(64),
   gatewayPath: z.string().describe('path prefix of the model gateway on the sandbox listener'),
@@ -124,6 +139,8 @@ export type CompiledAgent = z.output<typeof compiledAgent>;
 export type ClaimedProjectTool = z.output<typeof projectTool>;
 /** See configDirs. */
 export type ConfigDirs = z.output<typeof configDirs>;
+/** See claimedPackage. */
+export type ClaimedPackage = z.output<typeof claimedPackage>;
 /** See claimedRole. */
 export type ClaimedRole = z.output<typeof claimedRole>;
 /** See claimedModel. */

@@ -60,6 +60,11 @@ describe('a session with Pi', { skip, timeout: 600_000 }, () => {
         '.pi/extensions/evil.ts':
           "import { writeFileSync } from 'node:fs'; writeFileSync('ran', 'x'); export default () => {};\n",
         'skills/baking/SKILL.md': '---\nname: baking\ndescription: How to bake honey cakes.\n---\nBake.\n',
+        'packages/plan/package.json': '{"name":"plan","pi":{"extensions":["./plan.ts"]}}\n',
+        'packages/plan/plan.ts': `export default (pi: any) => pi.registerTool({ name: 'todo_note', label: 't', description: 't',
+  parameters: { type: 'object', properties: { note: { type: 'string' } } },
+  execute: async (_id: string, input: any) => ({ content: [{ type: 'text', text: 'noted ' + input.note }] }) });
+`,
         'harnesses/pi/prompts/greet.md': '---\ndescription: Says hello\n---\n@@say hello $1\n',
         'harnesses/pi/extensions/block.ts': `import { readFileSync } from 'node:fs';
 export default (pi: any) => pi.registerTool({ name: 'block', label: 'b', description: 'b',
@@ -67,7 +72,10 @@ export default (pi: any) => pi.registerTool({ name: 'block', label: 'b', descrip
   execute: async (_id: string, input: any) => ({ content: [{ type: 'text', text: String(readFileSync(input.path)) }] }) });
 `,
       },
-      claim: { env: { SHOP_KEY: CANARY.grantedSecret } },
+      claim: {
+        env: { SHOP_KEY: CANARY.grantedSecret },
+        piPackages: [{ source: './packages/plan' }, { source: 'npm:left-pad@1.0.0' }],
+      },
     });
     daemon = rig.start({ BEEUNI_HARNESS: 'pi' });
     await ready();
@@ -81,7 +89,7 @@ export default (pi: any) => pi.registerTool({ name: 'block', label: 'b', descrip
     assert.match(String(health.harness.session.id), /^ses_/);
     const { agentsMd, model, extensions } = health.harness.details as Record<string, Record<string, unknown>>;
     assert.deepEqual([agentsMd?.['source'], agentsMd?.['bytes'], model], ['workspace', 32, 'scripted/large']);
-    assert.equal((extensions?.['loaded'] as string[] | undefined)?.length, 1);
+    assert.equal((extensions?.['loaded'] as string[] | undefined)?.length, 2);
     assert.deepEqual(
       health.capabilities.filter((id) => id.startsWith('session.')),
       ['session.subagents', 'session.compact', 'session.commands'],
@@ -127,6 +135,18 @@ export default (pi: any) => pi.registerTool({ name: 'block', label: 'b', descrip
     const body = JSON.stringify(rig.provider.requests.at(-1)?.body);
     assert.match(body, /bumblebee/);
     assert.match(body, /How to bake honey cakes/);
+  });
+
+  it('A72 A77 uses the tool of a package of the manifest, and reports one that would have to be installed', async () => {
+    await endOf(await run('@@tool todo_note {"note":"buzz"}\n@@say ok'));
+    assert.match(JSON.stringify(rig.provider.requests.at(-1)?.body), /noted buzz/);
+    const { extensions } = (await daemon.health()).harness.details as {
+      extensions: { failed: { source: string; reason: string }[] };
+    };
+    assert.deepEqual(
+      extensions.failed.map(({ source }) => source),
+      ['npm:left-pad@1.0.0'],
+    );
   });
 
   it('A47 A48 A64 runs a command, refuses an unknown one, a compaction that has nothing to do, and a shell turn', async () => {

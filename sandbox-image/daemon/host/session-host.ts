@@ -232,6 +232,7 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
     tools,
     skills: material.skills,
     configDirectory: material.configDirectory,
+    packages: material.packages,
     marker: ports.marker,
     searchPath: config.searchPath,
     emit: (event) => {

@@ -6,6 +6,7 @@ import type { ClaimedModel, CompiledAgent } from '#schema/wire/claim.ts';
 import type { Turn, TurnPart } from '#schema/wire/turns.ts';
 import type { OptionalMembers } from './capabilities.ts';
 import type { HarnessEvent } from './events.ts';
+import type { HarnessPackage } from './packages.ts';
 import type { Skill } from './skills.ts';
 import type { ToolHost } from './tools.ts';
 import type { TurnEnd } from './turn-end.ts';
@@ -74,6 +75,8 @@ export type HarnessHost = Readonly<{
   skills: readonly Skill[];
   /** The project's folder for this harness as the base commit has it, copied and read-only; null: there is none. Source: A69, A70. */
   configDirectory: string | null;
+  /** Packages that the manifest names for this harness. Source: A72. */
+  packages?: readonly HarnessPackage[] | undefined;
   /** Environment entry that marks every process of the harness, so that none is left behind. */
   marker: Readonly<{ name: string; value: string }>;
   /** Search path of programs for the child's environment. */

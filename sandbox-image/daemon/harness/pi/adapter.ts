@@ -86,7 +86,7 @@ export const startHarness = async (
     unattended: session.unattended,
     modelBaseUrl: host.relay.modelBaseUrl,
     token: host.relay.token,
-    project: findProjectFiles(host.configDirectory),
+    project: findProjectFiles(host.configDirectory, host.packages ?? []),
     skills: host.skills,
     tools: host.tools.specs,
     visibleTools: Object.fromEntries(

@@ -15,7 +15,6 @@ export type ProjectFiles = Readonly<{
   extensions: readonly string[];
   prompts: readonly string[];
   skills: readonly string[];
-  packages: readonly string[];
   compaction: Readonly<{
     enabled?: boolean | undefined;
     reserveTokens?: number | undefined;

@@ -13,7 +13,13 @@ import { findSkills, readSkill } from './skills.ts';
 
 const MANAGED = fileURLToPath(new URL('../../../skills', import.meta.url));
 const quiet = createLogger({ level: 'error', write: () => {} });
-const claim = { harness: 'opencode', baseCommit: '', projectTools: [], configDirs: { opencode: null, pi: null } };
+const claim = {
+  harness: 'opencode',
+  baseCommit: '',
+  projectTools: [],
+  configDirs: { opencode: null, pi: null },
+  piPackages: [],
+};
 
 describe('the folders of a project', () => {
   it('A69 and A70 look for the folder of the harness where the manifest says, then at its own place, then at the old one', () => {
@@ -39,6 +45,12 @@ describe('the folders of a project', () => {
       'skills/',
       'tools/',
     ]);
+  });
+
+  it('A72 A74 copies the packages that lie in the repository, for pi only', () => {
+    const piPackages = [{ source: './packages/plan/' }, { source: 'npm:left-pad@1.0.0' }];
+    assert.ok(copiedPaths({ ...claim, harness: 'pi', piPackages }).includes('packages/plan/'));
+    assert.ok(!copiedPaths({ ...claim, piPackages }).includes('packages/plan/'));
   });
 });
 

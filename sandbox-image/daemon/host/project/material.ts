@@ -4,6 +4,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from '#base/log.ts';
+import type { HarnessPackage } from '#daemon/harness/contract/packages.ts';
 import type { Skill } from '#daemon/harness/contract/skills.ts';
 import type { ClaimAnswer } from '#schema/wire/claim.ts';
 import { copyBaseFiles } from '../git/base-files.ts';
@@ -15,11 +16,12 @@ export type ProjectMaterial = Readonly<{
   sourceDirectory: string;
   configDirectory: string | null;
   skills: readonly Skill[];
+  packages: readonly HarnessPackage[];
 }>;
 
 /** What it is made from. */
 export type MaterialRequest = Readonly<{
-  claim: Pick<ClaimAnswer, 'harness' | 'baseCommit' | 'projectTools' | 'configDirs'>;
+  claim: Pick<ClaimAnswer, 'harness' | 'baseCommit' | 'projectTools' | 'configDirs' | 'piPackages'>;
   workspace: string;
   searchPath: string;
   /** Where the copy goes; replaced. */
@@ -39,10 +41,22 @@ export const configDirectoriesOf = (claim: MaterialRequest['claim']): readonly s
   );
 };
 
+/** Path of a package inside the repository; undefined for one that would have to be installed. Source: A74, A77. */
+const packagePath = (source: string): string | undefined =>
+  source.startsWith('./') ? source.slice(2).replace(/\/+$/, '') : undefined;
+
+const packagesOf = (claim: MaterialRequest['claim'], target: string): readonly HarnessPackage[] =>
+  (claim.harness === 'pi' ? claim.piPackages : []).map((entry) => {
+    const path = packagePath(entry.source);
+    const directory = path === undefined ? null : join(target, path);
+    return { ...entry, directory: directory !== null && isFolder(directory) ? directory : null };
+  });
+
 /** What is copied: whole folders, so that a module finds its neighbours; of a module at the root only itself. */
 export const copiedPaths = (claim: MaterialRequest['claim']): readonly string[] => {
   const tools = claim.projectTools.map(({ path }) => (path.includes('/') ? `${path.split('/')[0]}/` : path));
-  const folders = ['skills', ...configDirectoriesOf(claim)].map((path) => `${path}/`);
+  const packages = (claim.harness === 'pi' ? claim.piPackages : []).flatMap(({ source }) => packagePath(source) ?? []);
+  const folders = ['skills', ...configDirectoriesOf(claim), ...packages].map((path) => `${path}/`);
   return [...new Set([...tools, ...folders])].sort();
 };
 
@@ -56,12 +70,18 @@ export const prepareMaterial = async (run: RunGit, request: MaterialRequest, log
     await copyBaseFiles(run, { workspace, searchPath, commit: claim.baseCommit, paths, target, signal }, log);
   } catch (error) {
     log.error('the configuration of the project cannot be copied and is left out', { err: error });
-    return { sourceDirectory: target, configDirectory: null, skills: findSkills(managedSkills, '/nonexistent', log) };
+    return {
+      sourceDirectory: target,
+      configDirectory: null,
+      skills: findSkills(managedSkills, '/nonexistent', log),
+      packages: packagesOf(claim, '/nonexistent'),
+    };
   }
   const found = configDirectoriesOf(claim).find((path) => isFolder(join(target, path)));
   return {
     sourceDirectory: target,
     configDirectory: found === undefined ? null : join(target, found),
     skills: findSkills(managedSkills, join(target, 'skills'), log),
+    packages: packagesOf(claim, target),
   };
 };

@@ -192,7 +192,7 @@ export const openConversation = async (shared: Shared, options: ConversationOpti
     noContextFiles: true,
     systemPromptOverride: () => persona.prompt + sectionOf(shared.rules()),
     appendSystemPrompt: [],
-    additionalExtensionPaths: [...start.project.extensions, ...start.project.packages],
+    additionalExtensionPaths: start.project.extensions,
     additionalSkillPaths: [
       ...start.skills.map(({ directory }) => join(directory, 'SKILL.md')),
       ...start.project.skills,
