@@ -2,7 +2,7 @@
 // a prompt never waits for it. The table is the truth; a poke only saves time. Must not know SQL or sockets.
 // Source: 40-settings B2 (title), B4.
 import { backoffMs } from '#base/backoff.ts';
-import type { Clock } from '#base/clock.ts';
+import { type Clock, sleep } from '#base/clock.ts';
 import { errorChain } from '#base/errors.ts';
 import type { Logger } from '#base/log.ts';
 import type { RoleChoice } from '#schema/rules/resolve-role.ts';
@@ -56,6 +56,8 @@ export type Titles = Readonly<{
 /** How long a title belongs to who took it; longer than any call. Units: milliseconds. */
 const LEASE_MS = 90_000;
 const CALL_LIMIT_MS = 60_000;
+/** Least time between two looks that somebody poked for. Units: milliseconds. */
+const PAUSE_MS = 500;
 const MAX_ATTEMPTS = 4;
 const AT_ONCE = 4;
 const RETRY = { baseMs: 10_000, maxMs: 300_000 };
@@ -119,6 +121,8 @@ export const makeTitles = (ports: TitlesPorts): Titles => {
     do {
       lookAgain = false;
       await lookAtDue().catch((error: unknown) => log.warn('titles could not be looked at', { err: error }));
+      // Many sessions change at once; a look now and then serves them all.
+      await sleep(clock, PAUSE_MS, stopping.signal);
     } while (lookAgain && !stopping.signal.aborted);
   };
 

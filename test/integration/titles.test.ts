@@ -197,6 +197,29 @@ test('a stop cuts the call and leaves the title due at once; a prompt of a spec 
   assert.equal(await titleOf('stopped'), 'Title of stopped');
 });
 
+test('pokes that come while it looks, however many, come to one more look after a pause', async () => {
+  let looks = 0;
+  const store = makeTitleStore(database.pool);
+  const titles = maker({
+    store: {
+      ...store,
+      takeDue: async (...given) => {
+        looks += 1;
+        return store.takeDue(...given);
+      },
+    },
+  });
+  for (let n = 0; n < 1_000; n += 1) titles.poke();
+  await until('it looked', () => looks === 1);
+  for (let n = 0; n < 1_000; n += 1) titles.poke();
+  await until('it pauses', () => clock.pending() > 0);
+  assert.equal(looks, 1);
+  await clock.advance(500);
+  await until('it looked once more', () => looks === 2);
+  await titles.stop();
+  assert.equal(looks, 2);
+});
+
 test('a session that is removed takes its title with it', async () => {
   await admit('removed', 'm1');
   await parts.ends.close('removed', new Date().toISOString());
