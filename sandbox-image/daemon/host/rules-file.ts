@@ -1,8 +1,9 @@
 // The rules file at the root of the checkout, as a harness may be told of it: a regular file inside the repository.
 // Must not know harnesses. Source: A26, A54 to A61, FE5.
+import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { open, realpath } from 'node:fs/promises';
+import { open, readlink, realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import type { Logger } from '#base/log.ts';
 import type { RulesFile } from '#daemon/harness/contract/adapter.ts';
@@ -28,12 +29,21 @@ const read = async (workspace: string, name: string, log: Logger): Promise<Rules
   const file = await open(real, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   try {
     const info = await file.stat();
+    // A folder of the path may have been swapped for a link since it was resolved.
+    if ((await readlink(`/proc/self/fd/${file.fd}`)) !== real) {
+      log.warn('the rules file changes its place while it is looked at and is not read', { name });
+      return 'unusable';
+    }
     if (!info.isFile() || info.size > MAX_BYTES) {
       log.warn('the rules file is no regular file of a reasonable size and is not read', { name, bytes: info.size });
       return 'unusable';
     }
     if (info.size === 0) return 'unusable';
     const content = await file.readFile();
+    if (!isUtf8(content)) {
+      log.warn('the rules file is no UTF-8 text and is not read', { name });
+      return 'unusable';
+    }
     const sha = createHash('sha256').update(content).digest('hex').slice(0, 12);
     return { source: 'workspace', path: real, bytes: content.length, sha };
   } finally {
