@@ -21,6 +21,7 @@ export type ApiWorld = Readonly<{
   aliceToken: string;
   /** The operator, on the internal listener. */
   operator: Client;
+  operatorToken: string;
   publicUrl: string;
   /** A person with a token and no permission yet. */
   person: (name: string) => Promise<Readonly<{ client: Client; token: string }>>;
@@ -68,6 +69,7 @@ export const startApiWorld = async (environment: Readonly<Record<string, string>
     alice: clientOf(publicUrl, aliceToken),
     aliceToken,
     operator: clientOf(await started.url('internal'), operatorToken),
+    operatorToken,
     publicUrl,
     person: async (name) => {
       await createAccount(client, namespace, name);
