@@ -74,6 +74,7 @@ export type ConversationOptions = Readonly<{
 }>;
 
 const LEVELS: ReadonlySet<string> = new Set(['minimal', 'low', 'medium', 'high', 'xhigh', 'max']);
+const DIRECT: ReadonlySet<string> = new Set(['direct', 'model-only']);
 const OURS = '<inline:beeuni>';
 const LAST = '<inline:beeuni-last>';
 
@@ -142,7 +143,7 @@ export const openConversation = async (shared: Shared, options: ConversationOpti
   const first = (api: PiExtensionApi): void => {
     api.on('before_agent_start', ({ systemPromptOptions: prompt }) => {
       prompt.customPrompt = persona.prompt + sectionOf(shared.rules());
-      prompt.selectedTools = prompt.selectedTools.filter(isVisible);
+      prompt.selectedTools = [...new Set([...offered(), ...prompt.selectedTools])].filter(isVisible);
       prompt.skills = prompt.skills.filter((skill) => persona.seesSkill(skill.name));
     });
     api.on('before_provider_headers', ({ headers }) => {
@@ -167,6 +168,14 @@ export const openConversation = async (shared: Shared, options: ConversationOpti
     api.on('tool_call', ({ toolName, toolCallId, input }, context) =>
       judge({ tool: toolName, callId: toolCallId, input }, context.signal),
     );
+
+  /** All tools that a model may be told of; what an earlier prompt's agent did not see is among them. */
+  const offered = (): readonly string[] =>
+    session
+      .getAllTools()
+      .filter(({ name, exposure }) => DIRECT.has(exposure) && name !== 'powershell')
+      .filter(({ name }) => session.getToolDefinition(name)?.defaultActive !== false)
+      .map(({ name }) => name);
 
   const isRoot = threadId === 'root';
   const settings = pi.SettingsManager.inMemory(

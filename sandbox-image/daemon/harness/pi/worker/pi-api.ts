@@ -79,6 +79,9 @@ export type PiSession = Readonly<{
   sessionFile: string | undefined;
   model: PiModel | undefined;
   messages: readonly Readonly<{ role: string }>[];
+  /** All tools that are known, whether the model is told of them or not. */
+  getAllTools: () => readonly Readonly<{ name: string; exposure: string }>[];
+  getToolDefinition: (name: string) => Readonly<{ defaultActive?: boolean | undefined }> | undefined;
   subscribe: (listener: (event: PiEvent) => void) => () => void;
   bindExtensions: (bindings: Readonly<Record<string, unknown>>) => Promise<void>;
   prompt: (text: string, options: Readonly<{ expandPromptTemplates: boolean }>) => Promise<void>;
