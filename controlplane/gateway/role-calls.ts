@@ -2,12 +2,13 @@
 // connections and the provider's own keys. Must not know what the answer is for. Source: 40-settings B4.
 
 import type { Clock } from '#base/clock.ts';
-import { BeeuniError, UnavailableError } from '#base/errors.ts';
+import { BeeuniError, LimitError, UnavailableError } from '#base/errors.ts';
 import { completeMessage } from '#base/model/anthropic.ts';
 import { completeText, embeddingSize, type OpenAiEndpoint, type TextAnswer } from '#base/model/openai.ts';
 import { checkModelName } from '#schema/rules/check-model.ts';
 import type { ReadProviderKeys, ReadRegistry, RegisteredProvider } from '../app/provider-ports.ts';
-import { costMicroUsd } from './meter.ts';
+import type { Budgets, Limits } from './budgets.ts';
+import { costMicroUsd, estimateMicroUsd } from './meter.ts';
 import type { UsageRecorder } from './ports.ts';
 import type { Upstreams } from './upstream.ts';
 
@@ -17,6 +18,8 @@ export type RoleCallPorts = Readonly<{
   readKeys: ReadProviderKeys;
   upstreams: Upstreams;
   usage: UsageRecorder;
+  budgets: Pick<Budgets, 'take'>;
+  findLimits: (payer: RolePayer, atMs: number) => Limits;
   clock: Clock;
   newId: () => string;
 }>;
@@ -29,7 +32,10 @@ export type RoleQuestion = Readonly<{ model: string; system: string; user: strin
 
 /** The calls. Errors of both: UnavailableError whose message holds no key. */
 export type RoleCalls = Readonly<{
-  /** One usage row, without a turn, is written whatever comes of it. */
+  /**
+   * Money is set aside before, and one usage row without a turn is written whatever comes of it.
+   * Errors also: LimitError `budget_reached`.
+   */
   ask: (payer: RolePayer, question: RoleQuestion, signal: AbortSignal) => Promise<TextAnswer>;
   /** Size of the vector that the model makes of a word. */
   probeEmbedding: (model: string, signal: AbortSignal) => Promise<number>;
@@ -76,12 +82,26 @@ export const makeRoleCalls = (ports: RoleCallPorts): RoleCalls => {
   return {
     ask: async (payer, { model: name, ...question }, signal) => {
       const target = await found(name);
+      const requestBytes = Buffer.byteLength(question.system) + Buffer.byteLength(question.user);
+      const listed = target.provider.models.find(({ id }) => id === target.model);
+      if (listed === undefined) throw new UnavailableError('provider_failed', 'the model is gone');
+      const size = { requestBytes, maxOutputTokens: question.maxOutputTokens, modelMaxOutput: listed.max_output };
+      const { budgets: limits } = ports.findLimits(payer, clock.nowMs());
+      const taken = await ports.budgets.take(
+        { budgets: limits, runs: undefined },
+        estimateMicroUsd(size, listed),
+        null,
+      );
+      if ('reason' in taken)
+        throw new LimitError('budget_reached', 'a budget of the session or its project is used up');
       const began = { at: new Date(clock.nowMs()).toISOString(), ms: clock.monotonicMs() };
       const meter = (answer: TextAnswer | undefined, code: string | null): void => {
-        const promptTokens = answer?.promptTokens ?? 0;
-        const completionTokens = answer?.completionTokens ?? 0;
+        const responseBytes = Buffer.byteLength(answer?.text ?? '');
+        const promptTokens = answer === undefined ? 0 : (answer.promptTokens ?? Math.ceil(requestBytes / 4));
+        const completionTokens = answer?.completionTokens ?? Math.ceil(responseBytes / 4);
         const tokens = { promptTokens, cachedTokens: 0, completionTokens };
-        const prices = target.provider.models.find(({ id }) => id === target.model);
+        const cost = costMicroUsd(tokens, listed);
+        taken.settle(cost);
         usage.record({
           id: newId(),
           at: began.at,
@@ -95,12 +115,12 @@ export const makeRoleCalls = (ports: RoleCallPorts): RoleCalls => {
           status: answer === undefined ? 502 : 200,
           code,
           ...tokens,
-          estimated: answer !== undefined && answer.promptTokens === null,
-          costMicroUsd: prices === undefined ? 0 : costMicroUsd(tokens, prices),
+          estimated: answer === undefined || answer.promptTokens === null || answer.completionTokens === null,
+          costMicroUsd: cost,
           firstByteMs: null,
           durationMs: Math.round(clock.monotonicMs() - began.ms),
-          requestBytes: Buffer.byteLength(question.system) + Buffer.byteLength(question.user),
-          responseBytes: Buffer.byteLength(answer?.text ?? ''),
+          requestBytes,
+          responseBytes,
         });
       };
       try {

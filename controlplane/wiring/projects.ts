@@ -135,7 +135,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     registry,
     readKeys,
     upstreams,
-    usage: metering.usage,
+    metering,
     newId,
     environmentModel: defaultModel,
   });

@@ -3,19 +3,20 @@
 import { NotFoundError } from '#base/errors.ts';
 import { effectiveFlags } from '#schema/rules/effective-flags.ts';
 import { type RoleChoice, resolveRole } from '#schema/rules/resolve-role.ts';
+import { makeFindLimits } from '../app/call-limits.ts';
 import { makeEmbeddingStatus } from '../app/embedding-status.ts';
 import type { ReadProviderKeys } from '../app/provider-ports.ts';
 import type { RegistryReader } from '../app/registry.ts';
 import { whyUnusable } from '../app/role-models.ts';
 import { makeSettingsApp, type SettingsApp } from '../app/settings.ts';
 import { makeTitles, type Titles } from '../app/titles.ts';
-import type { UsageRecorder } from '../gateway/ports.ts';
 import { makeRoleCalls } from '../gateway/role-calls.ts';
 import type { Upstreams } from '../gateway/upstream.ts';
 import { makeSettingsHandlers, type SettingsHandlers } from '../http/settings.ts';
 import { makeSettingsStore } from '../store/settings-store.ts';
 import { makeTitleStore, readTitles } from '../store/titles.ts';
 import type { Basics } from './basics.ts';
+import type { Metering } from './gateway.ts';
 
 /** What the settings need besides. `environmentModel`: the model that the environment names. */
 export type SettingsWiring = Pick<Basics, 'config' | 'clock' | 'random' | 'log' | 'database' | 'resources'> &
@@ -23,7 +24,7 @@ export type SettingsWiring = Pick<Basics, 'config' | 'clock' | 'random' | 'log' 
     registry: RegistryReader;
     readKeys: ReadProviderKeys;
     upstreams: Upstreams;
-    usage: UsageRecorder;
+    metering: Pick<Metering, 'usage' | 'budgets'>;
     newId: () => string;
     environmentModel: string | undefined;
   }>;
@@ -51,8 +52,16 @@ export const wireSettings = (wiring: SettingsWiring): SettingsSide => {
   for (const { name, message } of config.settingsEnvironment.problems) {
     log.warn('a setting of the environment does not count', { name, reason: message });
   }
-  const { readKeys, upstreams, usage, newId } = wiring;
-  const calls = makeRoleCalls({ readRegistry: registry.cached, readKeys, upstreams, usage, clock, newId });
+  const { readKeys, upstreams, newId } = wiring;
+  const calls = makeRoleCalls({
+    readRegistry: registry.cached,
+    readKeys,
+    upstreams,
+    ...wiring.metering,
+    findLimits: makeFindLimits(resources.sessions.findByUid, resources.projects.findByUid),
+    clock,
+    newId,
+  });
   const app = makeSettingsApp({
     store: makeSettingsStore(database),
     environment: config.settingsEnvironment,

@@ -53,6 +53,11 @@ const maker = (changes: Partial<TitlesPorts> = {}): Titles =>
     ...changes,
   });
 const admit = (uid: string, id: string, changes = {}) => parts.inbox.admit(aSessionKey(uid), aPrompt(uid, id, changes));
+/** Ports of calls that no budget limits. */
+const UNLIMITED = {
+  findLimits: () => ({ budgets: [], runs: undefined }),
+  budgets: { take: () => ({ settle: () => undefined }) },
+};
 const titleOf = async (uid: string): Promise<string | undefined> =>
   (await database.pool.query(readTitles([uid])))[0]?.title;
 const rowOf = async (uid: string) =>
@@ -246,6 +251,7 @@ test('B4 the title role is asked over its provider with its key, and the call is
     readKeys: async () => [{ id: 'default', secret: CANARY }],
     upstreams,
     usage: { record: (row) => rows.push(row), isFull: () => false },
+    ...UNLIMITED,
     clock: systemClock,
     newId: randomUUID,
   });
@@ -273,6 +279,7 @@ test('B4 the title role is asked over its provider with its key, and the call is
     readKeys: async () => [{ id: 'default', secret: 'sk-wrong-key-0987654321' }],
     upstreams,
     usage: { record: (row) => rows.push(row), isFull: () => false },
+    ...UNLIMITED,
     clock: systemClock,
     newId: randomUUID,
   });
@@ -285,6 +292,51 @@ test('B4 the title role is asked over its provider with its key, and the call is
   assert.match(reason ?? '', /refused the key/);
   assert.doesNotMatch(reason ?? '', /sk-wrong/);
   assert.equal(rows[1]?.status, 502);
+});
+
+test('20-control-plane §10 a title is paid out of the session’s budgets, and one that is used up asks no provider', async () => {
+  const idle = makeUpstreams({ allowedAddresses: ['127.0.0.0/8'], maxConnections: 1 });
+  const settled: number[] = [];
+  const rows: UsageRow[] = [];
+  let isUsedUp = false;
+  const calls = makeRoleCalls({
+    readRegistry: async () => ({
+      generation: 1,
+      providers: [{ ...aRegisteredProvider('demo', ['m']), base_url: 'http://127.0.0.1:1/v1' }],
+    }),
+    readKeys: async () => [],
+    upstreams: idle,
+    usage: { record: (row) => rows.push(row), isFull: () => false },
+    findLimits: ({ sessionUid }) => ({
+      budgets: [{ scope: 'session', uid: sessionUid, period: '', limitMicroUsd: 5 }],
+      runs: { projectUid: 'p', day: '2026-11-30', limit: 0 },
+    }),
+    budgets: {
+      take: ({ budgets, runs }) => {
+        assert.deepEqual([budgets.length, runs], [1, undefined], 'a title is no run');
+        return isUsedUp
+          ? Promise.resolve({ reason: 'reached', scope: 'session', limit: undefined })
+          : { settle: (cost) => settled.push(cost) };
+      },
+    },
+    clock: systemClock,
+    newId: randomUUID,
+  });
+  const ask = () =>
+    calls.ask(
+      { namespace: 'team', projectUid: 'p', sessionUid: 's' },
+      { model: 'demo/m', system: 's', user: 'u', maxOutputTokens: 8 },
+      AbortSignal.timeout(5_000),
+    );
+  try {
+    await assert.rejects(ask(), { code: 'provider_failed' });
+    assert.deepEqual([settled, rows.length], [[0], 1], 'what was set aside is given back');
+    isUsedUp = true;
+    await assert.rejects(ask(), { code: 'budget_reached' });
+    assert.equal(rows.length, 1);
+  } finally {
+    await idle.close();
+  }
 });
 
 test('B4 a provider that speaks Messages is asked in its own way, and what it answers is judged before it is used', async () => {
@@ -310,6 +362,7 @@ test('B4 a provider that speaks Messages is asked in its own way, and what it an
     readKeys: async () => [{ id: 'default', secret: CANARY }],
     upstreams: pools,
     usage: { record: (row) => rows.push(row), isFull: () => false },
+    ...UNLIMITED,
     clock: systemClock,
     newId: randomUUID,
   });
