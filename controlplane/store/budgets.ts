@@ -37,8 +37,8 @@ export const leaseRest = (
 /** The place of a turn among those that its project began since a day began; without a turn, how many there are. */
 export const rankOfTurn = (limit: RunLimit, turnId: string | null): Statement<{ rank: number }> => ({
   text: `select count(*)::bigint as rank from turns t join sessions s on s.uid = t.session_uid
-    where s.project_uid = $1 and t.started_at >= ($2 || 'T00:00:00Z')::timestamptz
-      and ($3::text is null or t.started_at <= coalesce((select started_at from turns where id = $3), now()))`,
+    where s.project_uid = $1 and t.taken_at >= ($2 || 'T00:00:00Z')::timestamptz
+      and ($3::text is null or t.taken_at <= coalesce((select taken_at from turns where id = $3), now()))`,
   values: [limit.projectUid, limit.day, turnId],
 });
 
