@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { onCtrlC, readTyped } from './chat.ts';
 import { choicesOf, readPermission, requestText } from './human-requests.ts';
 
-test('a line is a prompt, unless it is one of few words with a slash', () => {
+test('a line is a prompt, unless it begins with a word behind a slash or an exclamation mark', () => {
   assert.deepEqual(readTyped('  fix it '), { kind: 'prompt', text: 'fix it' });
   assert.deepEqual(readTyped('   '), { kind: 'nothing' });
   for (const [line, kind] of [
@@ -14,7 +14,9 @@ test('a line is a prompt, unless it is one of few words with a slash', () => {
     ['/help', 'help'],
   ] as const)
     assert.deepEqual(readTyped(line), { kind });
-  assert.equal(readTyped('/quit now').kind, 'prompt');
+  assert.deepEqual(readTyped('/review main now'), { kind: 'command', name: 'review', text: 'main now' });
+  assert.deepEqual(readTyped('! ls -la'), { kind: 'shell', text: 'ls -la' });
+  for (const line of ['/usr/bin is missing', '!', '/', 'a /b']) assert.equal(readTyped(line).kind, 'prompt', line);
 });
 
 test('A239 Ctrl-C ends a running turn first, and leaves when it was asked before or nothing runs', () => {

@@ -2,15 +2,16 @@
 // a second one leaves; what is typed while a turn runs waits behind it. Must not know how a server is reached.
 import { createInterface } from 'node:readline';
 import type { StoredEvent } from '#schema/events/envelope.ts';
-import { abortRoute } from '#schema/rest/prompts.ts';
+import { abortRoute, type PromptView } from '#schema/rest/prompts.ts';
 import { answerPermissionRoute, answerQuestionRoute } from '#schema/rest/requests.ts';
+import { runCommandRoute, runShellRoute } from '#schema/rest/session-verbs.ts';
 import type { Api, ObjectName } from './connection/api.ts';
 import { makeEventView } from './event-view.ts';
 import { EXIT, failureOf } from './failure.ts';
 import { followEvents } from './follow.ts';
 import { choicesOf, questionCount, readPermission } from './human-requests.ts';
 import type { Io } from './io.ts';
-import { sendPrompt, type Words } from './send-prompt.ts';
+import { newMessageId, sendPrompt, type Words } from './send-prompt.ts';
 
 /** Settings of a conversation. `since`: the event after which it is shown. `withPrompts`: earlier prompts are shown too. */
 export type ChatOptions = Readonly<{
@@ -24,23 +25,28 @@ export type ChatOptions = Readonly<{
 /** What a typed line is. Pure. */
 export type Typed =
   | Readonly<{ kind: 'nothing' | 'leave' | 'abort' | 'help' }>
-  | Readonly<{ kind: 'prompt'; text: string }>;
+  | Readonly<{ kind: 'prompt'; text: string }>
+  | Readonly<{ kind: 'shell'; text: string }>
+  | Readonly<{ kind: 'command'; name: string; text: string }>;
 
-/** Reads a typed line: `/quit`, `/abort`, `/help`, or a prompt. */
+/** Reads a typed line: `/quit`, `/abort`, `/help`, another slash command, `!` with a shell command, or a prompt. */
 export const readTyped = (line: string): Typed => {
   const text = line.trim();
   if (text === '') return { kind: 'nothing' };
   if (text === '/quit' || text === '/exit') return { kind: 'leave' };
   if (text === '/abort' || text === '/stop') return { kind: 'abort' };
   if (text === '/help') return { kind: 'help' };
-  return { kind: 'prompt', text };
+  if (/^!./.test(text)) return { kind: 'shell', text: text.slice(1).trim() };
+  const [, name, rest = ''] = /^\/([a-zA-Z0-9][\w:.-]*)(?:\s+([^]*))?$/.exec(text) ?? [];
+  return name === undefined ? { kind: 'prompt', text } : { kind: 'command', name, text: rest };
 };
 
 /** What Ctrl-C does. Pure: `turnRuns`, and whether the turn was already asked to end. */
 export const onCtrlC = (turnRuns: boolean, asked: boolean): 'abort' | 'leave' =>
   turnRuns && !asked ? 'abort' : 'leave';
 
-const HELP = 'type a prompt; /abort ends the turn, /quit leaves; Ctrl-C ends the turn, a second one leaves';
+const HELP =
+  'type a prompt, /COMMAND or !SHELL; /abort ends the turn, /quit leaves; Ctrl-C ends the turn, a second one leaves';
 
 const ANSWER_HELP = {
   'permission.asked': '   type o (once), a (always) or r (reject)',
@@ -116,6 +122,20 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
     return true;
   };
 
+  /** Sends what becomes a turn. */
+  const send = async (typed: Extract<Typed, { text: string }>): Promise<PromptView> => {
+    const { delivery, agent, model } = options;
+    if (typed.kind === 'prompt') return sendPrompt(api, session, { text: typed.text, delivery, agent, model });
+    const client = await api.client();
+    const messageId = newMessageId();
+    const params = session;
+    if (typed.kind === 'shell') {
+      return (await client.call(runShellRoute, { params, body: { messageId, command: typed.text } })).body;
+    }
+    const body = { messageId, name: typed.name, arguments: typed.text };
+    return (await client.call(runCommandRoute, { params, body })).body;
+  };
+
   const onLine = async (line: string): Promise<void> => {
     promptShown = false;
     const [request] = asked;
@@ -131,12 +151,12 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
     if (typed.kind === 'leave') return leave();
     if (typed.kind === 'help') note(HELP);
     if (typed.kind === 'abort') await abort();
-    if (typed.kind === 'prompt') {
-      const { delivery, agent, model } = options;
+    if (typed.kind === 'prompt' || typed.kind === 'shell' || typed.kind === 'command') {
+      const { delivery } = options;
       if (turnRuns && delivery === 'queue') note('-- waits behind the running turn');
       sending += 1;
       try {
-        const prompt = await sendPrompt(api, session, { text: typed.text, delivery, agent, model });
+        const prompt = await send(typed);
         if (!over.has(prompt.id)) mine.add(prompt.id);
       } catch (error) {
         sayFailure(error);

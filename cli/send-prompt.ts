@@ -12,7 +12,7 @@ import { writeFully } from './write-fully.ts';
 /** One prompt. */
 export type Words = Readonly<{
   text: string;
-  delivery: 'queue' | 'interrupt';
+  delivery: 'queue' | 'interrupt' | 'steer';
   agent?: string | undefined;
   model?: string | undefined;
 }>;
@@ -21,7 +21,7 @@ export type Words = Readonly<{
 export const sendPrompt = async (api: Api, session: ObjectName, words: Words): Promise<PromptView> => {
   const { text, delivery, agent, model } = words;
   const body = {
-    messageId: `cli-${randomUUID()}`,
+    messageId: newMessageId(),
     delivery,
     parts: [{ type: 'text' as const, text }],
     ...(agent === undefined ? {} : { agent }),
@@ -89,17 +89,27 @@ export const watchPrompt = async (
   }
 };
 
-/** Sends one prompt and shows its turn. Gives back the exit code. Errors: BeeuniError, CommandError. */
+/** Sends something that becomes a turn, and shows that turn. Gives back the exit code. Errors: BeeuniError, CommandError. */
 export const sendAndWatch = async (
   api: Api,
   session: ObjectName,
-  words: Words,
+  send: () => Promise<PromptView>,
   watching: Watching,
 ): Promise<number> => {
   const head = await fetchHead(api, session, AbortSignal.timeout(60_000));
-  const prompt = await sendPrompt(api, session, words);
+  const prompt = await send();
+  if (prompt.deliveryReason !== null) watching.note(DELIVERY_REASONS[prompt.deliveryReason]);
   return watchPrompt(api, session, prompt.id, head, watching);
 };
+
+/** Why a prompt that should have joined the running turn waits instead. */
+const DELIVERY_REASONS = {
+  unsupported: '-- this harness takes no prompt into a running turn: it waits behind it',
+  turn_ended: '-- no turn runs that could take the prompt: it is a turn of its own',
+} as const;
+
+/** A new message id: a resend of the same call is the same prompt. */
+export const newMessageId = (): string => `cli-${randomUUID()}`;
 
 /** Largest text that is read from a pipe. Units: bytes. */
 const MAX_PIPED_BYTES = 1_048_576;

@@ -7,14 +7,19 @@ import { ageText } from '../table.ts';
 /** See the file. */
 export const command = defineCommand({
   summary: 'list the permissions and questions that wait for your answer',
+  arguments: [{ name: 'SESSION', summary: 'only those of this session', optional: true }],
   options: JSON_OPTION,
   needsApi: true,
   run: async (call) => {
+    const [given] = call.args;
+    const only = given === undefined ? undefined : call.api.nameOf(given);
+    const isMeant = ({ namespace, session }: Readonly<{ namespace: string; session: string }>): boolean =>
+      only === undefined || (namespace === only.namespace && session === only.name);
     const nowMs = Date.now();
     printList(
       call,
       call.options.json,
-      await openRequests(call.api),
+      (await openRequests(call.api)).filter(isMeant),
       [
         { head: 'ID', cell: ({ id }) => id },
         { head: 'KIND', cell: ({ kind }) => kind },

@@ -2,6 +2,7 @@
 import { getSessionRoute } from '#schema/rest/sessions.ts';
 import { chat } from '../chat.ts';
 import { defineCommand } from '../command.ts';
+import { usageError } from '../failure.ts';
 import { fetchHead } from '../follow.ts';
 import { plainJson } from '../plain-text.ts';
 import { readPiped, sendAndWatch, sendPrompt } from '../send-prompt.ts';
@@ -18,6 +19,7 @@ export const command = defineCommand({
     agent: { summary: 'agent that the prompts are for', value: 'NAME' },
     model: { summary: 'model that the prompts are for', value: 'PROVIDER/MODEL' },
     queue: { summary: 'wait behind what runs (this is how it is without an option)' },
+    steer: { summary: 'join the running turn at its next step, where the harness can' },
     interrupt: { summary: 'end the running turn first' },
     detach: { summary: 'send the prompt and do not wait for its turn', short: 'd' },
   },
@@ -29,12 +31,15 @@ export const command = defineCommand({
   run: async ({ api, args, options, io, note, print }) => {
     const [name = '', ...words] = args;
     const session = api.nameOf(name);
-    const delivery = options.interrupt ? ('interrupt' as const) : ('queue' as const);
+    if ([options.queue, options.steer, options.interrupt].filter(Boolean).length > 1) {
+      throw usageError('--queue, --steer and --interrupt exclude one another');
+    }
+    const delivery = options.interrupt ? 'interrupt' : options.steer ? 'steer' : 'queue';
     const { agent, model } = options;
     if (words.length > 0 || !io.isTerminal.stdin) {
       const text = words.length > 0 ? words.join(' ') : await readPiped(io);
-      const prompt = { text, delivery, agent, model };
-      if (!options.detach) return sendAndWatch(api, session, prompt, { io, note });
+      const prompt = { text, delivery, agent, model } as const;
+      if (!options.detach) return sendAndWatch(api, session, () => sendPrompt(api, session, prompt), { io, note });
       print(plainJson(await sendPrompt(api, session, prompt), 2));
       return undefined;
     }
