@@ -263,6 +263,36 @@ describe('the command line', { timeout: 300_000 }, () => {
     assert.equal((await typed.done).code, 0);
   });
 
+  test('A239 compacts, lists runs, searches, withdraws a prompt, and says what the harness lacks', async () => {
+    const box = await sandbox('talk');
+    const call = startCommand(['sessions', 'compact', 'talk'], ada);
+    const turn = await box.take();
+    const [row] = await parts.rows<{ parts: unknown }>('select parts from prompts where turn_id = $1', turn);
+    assert.deepEqual(row?.parts, [{ type: 'compact' }]);
+    await box.end(turn);
+    assert.equal((await call.done).code, 0);
+
+    const runs = await runCommand(['sessions', 'runs', 'talk', '--json'], ada);
+    assert.ok(
+      (JSON.parse(runs.out) as { outcome: string }[]).some(({ outcome }) => outcome === 'Failed'),
+      runs.err,
+    );
+    const found = await runCommand(['sessions', 'search', 'talk', 'hello'], ada);
+    assert.match(found.out, /hello to you/, found.err);
+
+    const sent = await runCommand(['sessions', 'chat', 'talk', 'Later.', '--detach'], ada);
+    const { id } = JSON.parse(sent.out) as { id: string };
+    assert.match((await runCommand(['sessions', 'queue', 'talk'], ada)).out, new RegExp(`^${id} +queued`, 'm'));
+    assert.equal((await runCommand(['prompts', 'rm', 'talk', id], ada)).code, 0);
+    assert.match((await runCommand(['prompts', 'ls', 'talk'], ada)).out, new RegExp(`^${id} +withdrawn`, 'm'));
+
+    const rewind = await runCommand(['sessions', 'rewind', 'talk', 'm-1'], ada);
+    assert.ok([5, 6].includes(rewind.code), rewind.err);
+    assert.equal((await runCommand(['sessions', 'rewind', 'talk'], ada)).code, 2);
+    const harness = await runCommand(['sessions', 'harness', 'talk'], ada);
+    assert.match(harness.out, /^next start: opencode, default$/m, harness.err);
+  });
+
   test('prints the log from a place on, and follows it', async () => {
     const all = await runCommand(['sessions', 'log', 'talk', '--json'], ada);
     const seqs = all.out
