@@ -213,6 +213,7 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
       agents: claim.agents,
       model: claim.model,
       models: claim.models,
+      roles: claim.roles,
       unattended: claim.unattended,
     },
     relay: {

@@ -2,7 +2,7 @@
 // Source: D13, D14, D17, docs/decisions.
 import type { Clock } from '#base/clock.ts';
 import type { Logger } from '#base/log.ts';
-import type { ClaimedModel, CompiledAgent } from '#schema/wire/claim.ts';
+import type { ClaimedModel, ClaimedRole, CompiledAgent } from '#schema/wire/claim.ts';
 import type { Turn, TurnPart } from '#schema/wire/turns.ts';
 import type { OptionalMembers } from './capabilities.ts';
 import type { HarnessEvent } from './events.ts';
@@ -23,6 +23,8 @@ export type HarnessSession = Readonly<{
   agents: readonly CompiledAgent[];
   model: ClaimedModel | null;
   models: readonly ClaimedModel[];
+  /** The models of the roles; a harness obeys those whose job it does itself. Source: 40-settings B2. */
+  roles?: readonly ClaimedRole[] | undefined;
   /** Nobody watches: questions are not offered. Source: A123. */
   unattended: boolean;
 }>;

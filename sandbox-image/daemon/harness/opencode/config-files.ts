@@ -2,6 +2,7 @@
 // wrongly typed one makes every route answer 400. Pure. Must not know files or processes. Source: harness-runtimes §2.5.
 
 import { decidePermission, type PermissionAction, type PermissionRule } from '#schema/rules/permission.ts';
+import type { ModelRole } from '#schema/settings/roles.ts';
 import type { ClaimedModel, CompiledAgent } from '#schema/wire/claim.ts';
 import type { HarnessSession } from '../contract/adapter.ts';
 import { skillRulesOf } from '../contract/skills.ts';
@@ -113,6 +114,12 @@ export const modelsOf = (session: Pick<HarnessSession, 'model' | 'models'>): rea
   return [...new Map(all.map((model) => [model.name, model])).values()];
 };
 
+/** The model of a role, if the session has it: OpenCode compacts itself, and its small model writes titles. Source: 40-settings B2, J5. */
+export const modelOfRole = (session: HarnessSession, role: ModelRole): string | undefined => {
+  const name = session.roles?.find((each) => each.role === role)?.model ?? undefined;
+  return name !== undefined && modelsOf(session).some((model) => model.name === name) ? name : undefined;
+};
+
 /** The whole configuration. Agents whose name cannot be a file name are left out. */
 export const opencodeConfig = (
   input: Readonly<{
@@ -144,7 +151,8 @@ export const opencodeConfig = (
       ...(session.unattended ? { question: 'deny' } : {}),
     },
   };
-  const model = session.model === null ? {} : defaultModels(session.model.name);
+  const model = session.model === null ? {} : defaultModels(session.model.name, modelOfRole(session, 'title'));
+  const compaction = modelOfRole(session, 'compaction');
   const primary = agents.some((agent) => agent.name === session.agent && agent.mode !== 'subagent');
   const content: Rules = {
     autoupdate: false,
@@ -154,6 +162,7 @@ export const opencodeConfig = (
     enabled_providers: [PROVIDER_ID],
     ...model,
     ...(primary ? { default_agent: session.agent } : {}),
+    ...(compaction === undefined ? {} : { agent: { compaction: { model: `${PROVIDER_ID}/${compaction}` } } }),
     provider: {
       [PROVIDER_ID]: {
         npm: '@ai-sdk/openai-compatible',
@@ -188,7 +197,7 @@ export const opencodeConfig = (
   };
 };
 
-const defaultModels = (name: string): Rules => ({
+const defaultModels = (name: string, small: string = name): Rules => ({
   model: `${PROVIDER_ID}/${name}`,
-  small_model: `${PROVIDER_ID}/${name}`,
+  small_model: `${PROVIDER_ID}/${small}`,
 });
