@@ -7,8 +7,11 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  renameSync,
   statSync,
+  symlinkSync,
   truncateSync,
+  unlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -40,7 +43,7 @@ export default (pi: any) => pi.registerTool({
 });
 `;
 
-const LIMITS = { probeIntervalMs: 700, missedProbes: 3, terminateMs: 3_000, abortLimitMs: 2_000, heapMb: 192 };
+const LIMITS = { probeIntervalMs: 1_500, missedProbes: 4, terminateMs: 3_000, abortLimitMs: 2_000, heapMb: 192 };
 
 const commandsNamed = (name: string): readonly string[] =>
   readdirSync('/proc').filter((pid) => {
@@ -164,6 +167,20 @@ describe('the thread that Pi runs in', { skip, timeout: 300_000 }, () => {
     assert.deepEqual(end, { kind: 'completed' });
     assert.ok(lag < 1_500, `the main thread stood still for ${lag} ms`);
     assert.ok(process.memoryUsage().rss - before < 200_000_000, 'memory stays bounded');
+  });
+
+  it('FB7 ends a turn with the cause when the disk is full, and answers again once it is not', async () => {
+    await rig.submit('@@say before');
+    const file = join(rig.data, readdirSync(rig.data).find((name) => name.endsWith('.jsonl')) ?? '');
+    renameSync(file, `${file}.kept`);
+    symlinkSync('/dev/full', file);
+    const end = await rig.submit('@@say lost');
+    assert.equal(end.kind, 'failed');
+    assert.match(end.kind === 'failed' ? end.message : '', /ENOSPC/);
+    unlinkSync(file);
+    renameSync(`${file}.kept`, file);
+    assert.deepEqual(await rig.submit('@@say after'), { kind: 'completed' });
+    assert.match(JSON.stringify(rig.provider.requests.at(-1)?.body), /before/);
   });
 
   it('FB8 goes on with a conversation that was cut in the middle of a line', async () => {

@@ -78,7 +78,6 @@ export const startHarness = async (
     workspace: paths.workspace,
     sessionsDirectory: paths.data,
     agentDirectory,
-    title: session.title,
     agent: session.agent,
     agents: session.agents,
     model: session.model,

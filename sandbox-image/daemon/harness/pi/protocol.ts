@@ -33,7 +33,6 @@ export type WorkerStart = Readonly<{
   sessionsDirectory: string;
   /** Folder that Pi takes for its own; nothing of it is kept. */
   agentDirectory: string;
-  title: string;
   agent: string | null;
   agents: readonly CompiledAgent[];
   model: ClaimedModel | null;

@@ -21,7 +21,7 @@ export type ThreadLimits = Readonly<{
 
 /** Limits of production. */
 export const THREAD_LIMITS: ThreadLimits = {
-  probeIntervalMs: 5_000,
+  probeIntervalMs: 10_000,
   missedProbes: 3,
   terminateMs: 5_000,
   startMs: 120_000,
