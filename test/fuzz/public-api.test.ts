@@ -19,6 +19,15 @@ const MANAGER = { manager: 'beeuni-test', force: true };
 type Parameter = { name: string; in: string; schema: Record<string, unknown> };
 type Document = { paths: Record<string, Record<string, { operationId: string; parameters: Parameter[] }>> };
 
+const isJson = (line: string): boolean => {
+  try {
+    JSON.parse(line);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
 const fuzzer = findFuzzer();
 const missing = 'missing' in fuzzer ? fuzzer.missing : undefined;
 const options = missing === undefined ? {} : { skip: missing };
@@ -126,5 +135,9 @@ test(
     assert.equal(world.process.child.exitCode, null, 'the control plane lives');
     const bugs = world.process.lines.filter((line) => line.includes('a request failed on a fault of ours'));
     assert.deepEqual(bugs, []);
+    // FF13: whatever was sent, a record is one line.
+    const forged = world.process.lines.filter((line) => !/^\{.*\}$/.test(line) || !isJson(line));
+    assert.deepEqual(forged, []);
+    assert.ok(!world.process.lines.some((line) => line.includes(world.aliceToken)), 'a token was printed');
   },
 );
