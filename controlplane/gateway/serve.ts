@@ -176,6 +176,11 @@ export const makeServeCall = (
     if (why === 'client_left') return outcome('client_left', 499, null);
     const code = why === undefined ? 'provider_failed' : 'provider_timed_out';
     const kind = why !== undefined ? 'timed_out' : metered.hasError ? 'provider_error' : 'incomplete';
+    ports.log.warn('an answer of a provider broke', {
+      provider: target.provider.id,
+      requestId: call.requestId,
+      why: kind,
+    });
     if (!end.isStream) {
       // A cut JSON body cannot be mended: closing the connection is the only way to say so.
       response.destroy();

@@ -1,0 +1,233 @@
+// A provider key from the registry through real calls, and then looked for in everything that is kept or shown: tables,
+// logs, metrics, answers, usage files. Also how soon a key and a credential that are taken away stop, in the middle of load.
+// Source: faults FF11, G30, G31, 20-control-plane §1, §4.
+import assert from 'node:assert/strict';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { systemClock } from '#base/clock.ts';
+import { UnauthenticatedError } from '#base/errors.ts';
+import { type Listening, listen } from '#base/http/listen.ts';
+import { createHttpServer } from '#base/http/server.ts';
+import { createLogger } from '#base/log.ts';
+import { createMetrics } from '#base/metrics.ts';
+import type { Caller } from '#controlplane/app/caller.ts';
+import { makeReadProviderKeys, sealProviderKey } from '#controlplane/app/provider-keys.ts';
+import { makeRegistryReader } from '#controlplane/app/registry.ts';
+import { makeCredentials, newSessionCredential } from '#controlplane/daemons/credentials.ts';
+import { makeUpstreams, type Upstreams } from '#controlplane/gateway/upstream.ts';
+import { mountGateway } from '#controlplane/http/gateway.ts';
+import { makeProviderStore } from '#controlplane/store/provider-store.ts';
+import { makeSeal, parseSealKeys } from '#controlplane/store/seal.ts';
+import { findCredential } from '#controlplane/store/sessions.ts';
+import { firstRow } from '#controlplane/store/statement.ts';
+import { wireGateway, wireMetering } from '#controlplane/wiring/gateway.ts';
+import { METRICS } from '#schema/metrics.ts';
+import { DEFAULT_PLATFORM_FLAGS } from '#schema/rules/effective-flags.ts';
+import { providerInput } from '#schema/settings/providers.ts';
+import { freshDatabase, type TestDatabase } from '#test/support/postgres.ts';
+import { type ScriptedProvider, startScriptedProvider } from '#test/support/scripted-provider.ts';
+import { aProject } from '#test/support/session-fixtures.ts';
+import { until } from '#test/support/until.ts';
+
+const CANARY = `sk-canary-${randomUUID()}`;
+const OTHER = `sk-other-${randomUUID()}`;
+/** How long anything that was taken away may go on. Units: milliseconds. */
+const REVOKED_MS = 5_000;
+
+let database: TestDatabase;
+let folder: string;
+let provider: ScriptedProvider;
+let upstreams: Upstreams;
+let listening: Listening;
+let credential: string;
+let stopUsage: () => Promise<void> | void;
+const logs: string[] = [];
+const answers: string[] = [];
+const { instruments, page } = createMetrics(METRICS);
+const { seal, unseal } = makeSeal(parseSealKeys(randomBytes(32).toString('hex')), randomBytes);
+
+const saveProvider = async (keys: readonly string[]): Promise<void> => {
+  const store = makeProviderStore(database.pool);
+  const {
+    id,
+    api_key: _key,
+    credential: _none,
+    ...definition
+  } = providerInput.parse({
+    id: 'demo',
+    kind: 'openai-compatible',
+    base_url: provider.url,
+    models: [{ id: 'scripted-large', price_input_micro_usd: 1_000_000 }],
+  });
+  const at = new Date().toISOString();
+  await store.remove(id);
+  const sealed = keys.map((key, index) => ({
+    id: `k${index}`,
+    sealed: sealProviderKey(seal, id)(key),
+    lastFour: null,
+    addedAt: at,
+  }));
+  await store.create(id, { definition, keys: sealed }, at);
+};
+
+before(async () => {
+  database = await freshDatabase();
+  folder = await mkdtemp(join(tmpdir(), 'beeuni-canary-'));
+  provider = await startScriptedProvider({ keys: [CANARY, OTHER] });
+  upstreams = makeUpstreams({ allowedAddresses: ['127.0.0.0/8'], maxConnections: 64 });
+  await saveProvider([CANARY]);
+  const made = newSessionCredential(randomBytes);
+  credential = made.text;
+  await database.pool.query({
+    text: `insert into sessions (uid, namespace, name, project_uid, generation, pod_uid) values ('s', 'n', 's', 'p', 1, 'pod')`,
+    values: [],
+  });
+  await database.pool.query({
+    text: `insert into credentials (prefix, hash, session_uid, generation, pod_uid) values ($1, $2, 's', 1, 'pod')`,
+    values: [made.stored.prefix, made.stored.hash],
+  });
+  const clock = systemClock;
+  const log = createLogger({ level: 'debug', write: (line) => logs.push(line) });
+  const metering = wireMetering({ clock, log, database: database.pool, usageFile: join(folder, 'usage.jsonl') });
+  await metering.background.start();
+  stopUsage = metering.background.stop;
+  const project = aProject();
+  const registry = makeRegistryReader({ store: makeProviderStore(database.pool), clock });
+  const { handlers } = wireGateway({
+    clock,
+    log,
+    instruments,
+    metering,
+    flags: DEFAULT_PLATFORM_FLAGS,
+    findProject: () => project,
+    findSession: () => undefined,
+    readRegistry: registry.cached,
+    readKeys: makeReadProviderKeys({
+      unseal,
+      readSecret: async () => {
+        throw new Error('no provider here has a Secret');
+      },
+      namespace: 'n',
+      clock,
+    }),
+    resolveRole: async () => undefined,
+    upstreams,
+    onBudgetReached: () => undefined,
+    maxRequestBytes: 1_000_000,
+    calls: { perSecond: 10_000, burst: 10_000 },
+  });
+  const credentials = makeCredentials({
+    findCredential: (prefix) => firstRow(database.pool.query, findCredential(prefix)),
+    clock,
+  });
+  const server = createHttpServer({ listener: 'sandbox', log, clock });
+  mountGateway(server, handlers, {
+    authenticate: async (call): Promise<Caller> => {
+      const found = await credentials.find((call.header('authorization') ?? '').replace(/^Bearer /, ''));
+      if (found === undefined) throw new UnauthenticatedError('the session credential is not valid, or no longer');
+      return { kind: 'sandbox', ...found };
+    },
+    authorize: async () => undefined,
+  });
+  listening = await listen(server, { port: 0, host: '127.0.0.1' });
+});
+after(async () => {
+  await listening.stop(0);
+  await stopUsage();
+  await upstreams.close();
+  await provider.close();
+  await database.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const ask = async (content: string, stream = false): Promise<number> => {
+  const answer = await fetch(`${listening.url}/gateway/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${credential}` },
+    body: JSON.stringify({ model: 'demo/scripted-large', stream, messages: [{ role: 'user', content }] }),
+  });
+  answers.push((await answer.text()) + JSON.stringify([...answer.headers]));
+  return answer.status;
+};
+
+/** Everything that the database holds, as text; bytes as hex. */
+const dump = async (): Promise<string> => {
+  const tables = await database.pool.query<{ name: string }>({
+    text: `select table_name as name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'`,
+    values: [],
+  });
+  const parts: string[] = [];
+  for (const { name } of tables) {
+    const rows = await database.pool.query<{ row: string }>({
+      text: `select t::text as row from ${name} t`,
+      values: [],
+    });
+    parts.push(...rows.map(({ row }) => row));
+  }
+  return parts.join('\n');
+};
+
+test('FF11 G30 a provider key is in no table, log line, metric, answer or file, after good and bad calls', async () => {
+  assert.equal(await ask('@@say x'), 200);
+  for (const script of [
+    '@@error 9 400 a',
+    '@@error 9 401 b',
+    '@@error 9 500 c',
+    '@@error 9 429 d',
+    '@@drop 9',
+    '@@truncate',
+  ]) {
+    await ask(script, true);
+  }
+  assert.ok(provider.requests.some(({ headers }) => headers['authorization'] === `Bearer ${CANARY}`));
+  await until('the rows are stored', async () => (await dump()).includes('demo/scripted-large'));
+  const files = await Promise.all(
+    (await readdir(folder)).map((name) => readFile(join(folder, name), 'utf8').catch(() => '')),
+  );
+  const tables = await dump();
+  const places = {
+    tables,
+    logs: logs.join('\n'),
+    metrics: await page.render(),
+    answers: answers.join('\n'),
+    files: files.join('\n'),
+  };
+  assert.ok(places.logs.length > 0 && places.metrics.includes('beeuni_llm_requests_total{provider="demo"'));
+  const hex = Buffer.from(CANARY).toString('hex');
+  const base64 = Buffer.from(CANARY).toString('base64').slice(0, 40);
+  for (const [place, text] of Object.entries(places)) {
+    for (const form of [CANARY, hex, base64]) assert.equal(text.includes(form), false, place);
+    // The session's own credential is kept as a hash, and shown to nobody either.
+    assert.equal(text.includes(credential.slice(-43)), false, place);
+  }
+});
+
+test('G31 a provider key that is taken away stops within 5 s, in the middle of load', async () => {
+  let isRunning = true;
+  const load = (async () => {
+    while (isRunning) await ask('@@say load');
+  })();
+  await saveProvider([OTHER]);
+  const changedAt = performance.now();
+  await until(
+    'calls carry the new key',
+    () => provider.requests.at(-1)?.headers['authorization'] === `Bearer ${OTHER}`,
+  );
+  assert.ok(performance.now() - changedAt < REVOKED_MS);
+  const mark = provider.requests.length;
+  await until('more calls were made', () => provider.requests.length > mark + 5);
+  assert.ok(provider.requests.slice(mark).every(({ headers }) => headers['authorization'] === `Bearer ${OTHER}`));
+  isRunning = false;
+  await load;
+});
+
+test('FC12 G31 a session credential that is revoked stops within 5 s, in the middle of load', async () => {
+  assert.equal(await ask('@@say before'), 200);
+  await database.pool.query({ text: `delete from credentials where session_uid = 's'`, values: [] });
+  const revokedAt = performance.now();
+  await until('the credential is refused', async () => (await ask('@@say still')) === 401, { deadlineMs: 10_000 });
+  assert.ok(performance.now() - revokedAt < REVOKED_MS + 1_000);
+});
