@@ -103,6 +103,7 @@ describe('tools in OpenCode', { skip, timeout: 900_000 }, () => {
       },
       files: {
         'README.md': '# Shop\n',
+        'AGENTS.md': 'Marker of the rules: bumblebee.\n',
         'tools/echo-env.ts': `import { word } from './lib/word.ts';\n${module(
           'return { word, key: context.env.SHOP_KEY, own: process.env.SHOP_KEY, relay: process.env.BEEUNI_RELAY_TOKEN ?? null, password: process.env.OPENCODE_SERVER_PASSWORD ?? null, directory: context.directory, session: context.sessionId, agent: context.agent, text: args.text }',
         )}`,
@@ -360,6 +361,22 @@ describe('tools in OpenCode', { skip, timeout: 900_000 }, () => {
     assert.deepEqual(readdirSync(traces), []);
     const evil = await call('skill', { name: 'evil' });
     assert.equal(evil.state.status, 'error');
+  });
+
+  it('FE5 A59 goes on with the rules of its start when the session puts a pipe in their place', async () => {
+    const replace = { command: 'rm AGENTS.md && mkfifo AGENTS.md', description: 'Replaces the rules' };
+    const part = await call('bash', replace);
+    assert.equal(part.state.status, 'completed');
+    const hasRules = (): boolean => JSON.stringify(rig.provider.requests.at(-1)?.body).includes('bumblebee');
+    assert.ok(hasRules());
+    const env = { revision: 2, env: { SHOP_KEY: CANARY.grantedSecret } };
+    await daemon.call('POST', '/beeuni/env', rig.controlPlane.daemonCredential, env);
+    await until('the rules are looked at again', async () => {
+      const { agentsMd } = (await daemon.health()).harness.details;
+      return agentsMd === null;
+    });
+    await run('@@say hi');
+    assert.ok(!hasRules(), 'a pipe is no rules file');
   });
 
   it('A110 answers 404 for a tool that is not loaded, 403 for one that the agent may not use, 401 without the key', async () => {

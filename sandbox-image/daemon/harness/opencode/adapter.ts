@@ -6,7 +6,7 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { sleep } from '#base/clock.ts';
 import { UnavailableError } from '#base/errors.ts';
-import type { Adapter, Harness, HarnessHealth, HarnessHost, HumanRequest } from '../contract/adapter.ts';
+import type { Adapter, Harness, HarnessHealth, HarnessHost, HumanRequest, RulesFile } from '../contract/adapter.ts';
 import type { VerbTurn } from '../contract/capabilities.ts';
 import { createOpencodeClient, type OpencodeClient } from './client.ts';
 import { modelsOf, opencodeConfig, PROVIDER_ID } from './config-files.ts';
@@ -15,6 +15,7 @@ import { opencodeMembers } from './members.ts';
 import { messageIds } from './message-id.ts';
 import { startOpencode, writeConfig } from './process.ts';
 import { readProjectDirectory } from './project-directory.ts';
+import { RULES_COPY, readRules, rulesAbove, writeRules } from './rules-copy.ts';
 import { type Server, supervise } from './supervisor.ts';
 import { createTurnRunner, type OpencodeTimes } from './turn-runner.ts';
 
@@ -62,6 +63,9 @@ export const startHarness = async (
     ...project.copied,
     ...host.skills.map(({ name, directory }) => ({ from: directory, to: `skills/${name}` })),
   ];
+  const configDirectory = join(realpathSync(dirname(host.paths.config)), basename(host.paths.config));
+  let rules = host.rules;
+  let rulesText = await readRules(rules);
   const config = opencodeConfig({
     session,
     modelBaseUrl: host.relay.modelBaseUrl,
@@ -69,8 +73,8 @@ export const startHarness = async (
     toolsUrl: host.relay.toolsUrl,
     tools: host.tools,
     project,
-    rulesPath: host.rules?.path ?? null,
-    configDirectory: join(realpathSync(dirname(host.paths.config)), basename(host.paths.config)),
+    rulesPaths: [...rulesAbove(host.paths.workspace), join(configDirectory, RULES_COPY)],
+    configDirectory,
   });
   const agentModels = new Map(session.agents.map((agent) => [agent.name, agent.model]));
   const program = settings.program ?? 'opencode';
@@ -163,6 +167,7 @@ export const startHarness = async (
   const supervisor = supervise({
     start: (signal) => {
       writeConfig(host.paths.config, config.files, copies);
+      writeRules(host.paths.config, rulesText);
       return startOpencode(
         {
           program,
@@ -196,7 +201,7 @@ export const startHarness = async (
       pid: server?.process.pid ?? null,
       port: server?.process.port ?? null,
       restarts,
-      agentsMd: host.rules,
+      agentsMd: rulesText === null ? null : rules,
     };
     return { version: server?.version ?? null, state, error, sessionId: server?.sessionId() ?? null, details };
   };
@@ -245,7 +250,14 @@ export const startHarness = async (
     workspace: host.paths.workspace,
   });
 
-  return { health, submit, stop: (deadlineMs) => supervisor.stop(deadlineMs), optional };
+  const rulesChanged = async (next: RulesFile | null): Promise<void> => {
+    rulesText = await readRules(next);
+    rules = next;
+    writeRules(host.paths.config, rulesText);
+    host.healthChanged();
+  };
+
+  return { health, submit, rulesChanged, stop: (deadlineMs) => supervisor.stop(deadlineMs), optional };
 };
 
 /** The standard harness. */

@@ -46,7 +46,7 @@ const aSession = (session: Partial<HarnessSession> = {}): HarnessSession => ({
 
 const configOf = (
   session: HarnessSession,
-  rulesPath: string | null = '/workspace/AGENTS.md',
+  rulesPaths: readonly string[] = ['/config/opencode/rules/AGENTS.md'],
   changes: Partial<Pick<Parameters<typeof opencodeConfig>[0], 'tools' | 'project'>> = {},
 ) =>
   opencodeConfig({
@@ -57,7 +57,7 @@ const configOf = (
     session,
     modelBaseUrl: 'http://127.0.0.1:1/v1',
     environmentUrl: 'http://127.0.0.1:1/env',
-    rulesPath,
+    rulesPaths,
     configDirectory: '/config/opencode',
   });
 
@@ -130,9 +130,9 @@ describe('opencodeConfig', () => {
     assert.doesNotMatch(fileOf(aSession(), 'opencode.json'), /"question"/);
   });
 
-  it('A26 names the rules file by absolute path, and none when there is none', () => {
-    assert.match(fileOf(aSession(), 'opencode.json'), /"\/workspace\/AGENTS.md"/);
-    assert.match(configOf(aSession(), null).files[0]?.content ?? '', /"instructions": \[\]/);
+  it('A54 names the rules by absolute path, and none when there are none', () => {
+    assert.match(fileOf(aSession(), 'opencode.json'), /"\/config\/opencode\/rules\/AGENTS.md"/);
+    assert.match(configOf(aSession(), []).files[0]?.content ?? '', /"instructions": \[\]/);
   });
 });
 
@@ -193,7 +193,7 @@ describe('permissionOf', () => {
 
 describe('what the project brings', () => {
   const plugin = (session: HarnessSession, ownTools: readonly string[]): string =>
-    configOf(session, null, {
+    configOf(session, [], {
       tools: toolsOf(['web_search', 'show']),
       project: { settings: { snapshot: false }, files: [], ownTools },
     }).files.find(({ path }) => path === 'plugins/beeuni.js')?.content ?? '';
@@ -204,13 +204,13 @@ describe('what the project brings', () => {
   });
 
   it('A40 denies to agents of OpenCode itself what the agent of the session is not granted', () => {
-    const file = configOf(aSession(), null, { tools: toolsOf(['web_search', 'show'], { dev: ['show'] }) }).files[0];
+    const file = configOf(aSession(), [], { tools: toolsOf(['web_search', 'show'], { dev: ['show'] }) }).files[0];
     const { permission } = JSON.parse(file?.content ?? '') as { permission: Record<string, unknown> };
     assert.deepEqual([permission['web_search'], permission['show']], ['deny', undefined]);
   });
 
   it('keeps its own rules and instructions above the settings of the project', () => {
-    const file = configOf(aSession({ unattended: true }), null, {
+    const file = configOf(aSession({ unattended: true }), [], {
       project: { settings: { permission: { question: 'allow' }, snapshot: false }, files: [], ownTools: [] },
     }).files[0];
     const written = JSON.parse(file?.content ?? '') as { permission: Record<string, unknown>; snapshot: boolean };

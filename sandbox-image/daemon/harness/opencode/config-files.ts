@@ -130,7 +130,8 @@ export const opencodeConfig = (
     tools: Tools;
     /** What the project's folder for OpenCode brings. Source: A69. */
     project: Pick<ProjectDirectory, 'settings' | 'files' | 'ownTools'>;
-    rulesPath: string | null;
+    /** Absolute paths of the rules; one that is missing counts for nothing. */
+    rulesPaths: readonly string[];
     /** Where the files will be, with symbolic links resolved. */
     configDirectory: string;
   }>,
@@ -143,7 +144,7 @@ export const opencodeConfig = (
   const skill = own && skillRulesOf(own);
   const file: Rules = {
     ...input.project.settings,
-    instructions: input.rulesPath === null ? [] : [input.rulesPath],
+    instructions: input.rulesPaths,
     permission: {
       ...BASE_PERMISSION,
       ...(skill === undefined ? {} : { skill: ordered(skill) }),
