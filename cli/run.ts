@@ -7,7 +7,7 @@ import { EXIT, failureOf, usageError } from './failure.ts';
 import { commandHelp, listHelp } from './help.ts';
 import type { Io } from './io.ts';
 import { type ParsedWords, parseWords } from './parse-words.ts';
-import { entriesFor, findCommand } from './tree.ts';
+import { ENTRIES, entriesFor, findCommand } from './tree.ts';
 
 /** Whether this runs in a sandbox of Beeuni, where the daemon sets these for every command. Source: A202. */
 export const isSandbox = (env: Io['env']): boolean =>
@@ -66,6 +66,12 @@ export const runCli = async (words: readonly string[], io: Io): Promise<number> 
       return words.includes('--help') || words.includes('-h') ? EXIT.done : EXIT.usage;
     }
     if (found.kind === 'unknown') {
+      if (findCommand(ENTRIES, words).kind !== 'unknown') {
+        throw usageError(
+          `beeuni ${words.slice(0, 2).join(' ')} does not work inside a sandbox`,
+          'there is no credential here; call it from your own terminal',
+        );
+      }
       const known = entries
         .filter(({ name }) => found.group === '' || name.startsWith(`${found.group} `))
         .map(({ name }) => name.split(' ')[found.group === '' ? 0 : 1] ?? '');

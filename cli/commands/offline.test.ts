@@ -79,6 +79,8 @@ describe('commands without a server', () => {
       const connectors = await runCommand(['connectors'], at);
       assert.match(connectors.out, /^jira +dev +yes\nslack +dev +no$/m);
     }
+    const outside = await runCommand(['sessions', 'ls'], { env });
+    assert.deepEqual([outside.code, /does not work inside a sandbox/.test(outside.err)], [2, true], outside.err);
     assert.equal((await runCommand(['tools'], { cwd: '/' })).code, 4);
     assert.equal((await runCommand(['tools'], { cwd: join(folder, 'bad') })).code, 1);
   });
