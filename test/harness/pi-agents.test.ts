@@ -416,6 +416,32 @@ export default (pi: any) => {
   });
 });
 
+describe('the role of compaction with Pi', { skip, timeout: 120_000 }, () => {
+  it('J5 writes the summary with the model of the role, and with the running one when that fails', async () => {
+    const rig = await makePiRig({
+      project: { 'settings.json': '{"compaction":{"keepRecentTokens":1}}' },
+      session: { roles: [{ role: 'compaction', model: 'scripted/small', reason: 'saved' }] },
+    });
+    try {
+      await rig.ready();
+      const compact = () => rig.harness().optional.compact?.(rig.turn(), new AbortController().signal);
+      const models = (from: number) => rig.provider.requests.slice(from).map(({ body }) => body['model']);
+      await rig.submit('@@say something to sum up');
+      const before = rig.provider.requests.length;
+      assert.deepEqual(await compact(), { kind: 'completed' });
+      assert.deepEqual([...new Set(models(before))], ['scripted/small']);
+      assert.ok(rig.events.some(({ type }) => type === 'session.compacted'));
+      await rig.submit('@@say something more');
+      rig.provider.queue({ mischief: { kind: 'error', times: 1, status: 400, message: 'no' } });
+      const again = rig.provider.requests.length;
+      assert.deepEqual(await compact(), { kind: 'completed' });
+      assert.deepEqual([...new Set(models(again))], ['scripted/small', 'scripted/large']);
+    } finally {
+      await rig.stop();
+    }
+  });
+});
+
 describe('an unattended session with Pi', { skip, timeout: 120_000 }, () => {
   it('A123 is offered no question, and a call that nobody allows is denied while the run goes on', async () => {
     const rig = await makePiRig({

@@ -82,6 +82,7 @@ export const startHarness = async (
     agents: session.agents,
     model: session.model,
     models: session.models,
+    compactionModel: session.roles?.find(({ role }) => role === 'compaction')?.model ?? null,
     unattended: session.unattended,
     modelBaseUrl: host.relay.modelBaseUrl,
     token: host.relay.token,

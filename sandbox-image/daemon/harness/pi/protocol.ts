@@ -37,6 +37,8 @@ export type WorkerStart = Readonly<{
   agents: readonly CompiledAgent[];
   model: ClaimedModel | null;
   models: readonly ClaimedModel[];
+  /** The model of the role that writes summaries; null: the one that runs. Source: 40-settings B2, J5. */
+  compactionModel: string | null;
   unattended: boolean;
   modelBaseUrl: string;
   token: string;

@@ -140,6 +140,23 @@ export const openConversation = async (shared: Shared, options: ConversationOpti
     return verdict.allowed ? undefined : { block: true, reason: verdict.reason, terminate: verdict.final };
   };
 
+  /** The summary of a compaction by the model of its role; without one, or when it fails, Pi writes it with the running model. */
+  const summarise = async (preparation: unknown, instructions: string | undefined, signal: AbortSignal) => {
+    const name = start.compactionModel;
+    const model = name === null || name === modelName ? undefined : runtime.getModel(PROVIDER_ID, name);
+    if (model === undefined) return undefined;
+    const stream: PiModelRuntime['streamSimple'] = (...args) => runtime.streamSimple(...args);
+    const headers = { 'x-beeuni-agent': 'compaction' };
+    try {
+      return {
+        compaction: await pi.compact(preparation, model, undefined, headers, instructions, signal, 'off', stream),
+      };
+    } catch (error) {
+      if (!signal.aborted) link.log('warn', `the model ${name} wrote no summary: ${String(error)}`);
+      return undefined;
+    }
+  };
+
   const first = (api: PiExtensionApi): void => {
     api.on('before_agent_start', ({ systemPromptOptions: prompt }) => {
       prompt.customPrompt = persona.prompt + sectionOf(shared.rules());
@@ -160,6 +177,9 @@ export const openConversation = async (shared: Shared, options: ConversationOpti
         ...(isLastStep() ? { tool_choice: 'none' } : {}),
       };
     });
+    api.on('session_before_compact', ({ preparation, customInstructions, signal }) =>
+      summarise(preparation, customInstructions, signal),
+    );
     api.on('tool_call', ({ toolName, toolCallId, input }, context) =>
       judge({ tool: toolName, callId: toolCallId, input }, context.signal),
     );

@@ -42,6 +42,14 @@ export type PiExtensionApi = Readonly<{
     (name: 'before_provider_request', handler: (event: { payload: unknown }) => unknown): void;
     (name: 'before_provider_headers', handler: (event: { headers: Record<string, string> }) => void): void;
     (
+      name: 'session_before_compact',
+      handler: (event: {
+        preparation: unknown;
+        customInstructions?: string | undefined;
+        signal: AbortSignal;
+      }) => Promise<{ compaction: unknown } | undefined>,
+    ): void;
+    (
       name: 'tool_call',
       handler: (
         event: { toolName: string; toolCallId: string; input: Record<string, unknown> },
@@ -72,6 +80,7 @@ export type PiLoader = Readonly<{
 export type PiModelRuntime = Readonly<{
   registerProvider: (id: string, config: Readonly<Record<string, unknown>>) => void;
   getModel: (provider: string, id: string) => PiModel | undefined;
+  streamSimple: (model: PiModel, context: unknown, options?: unknown) => unknown;
 }>;
 
 /** One conversation. */
@@ -120,6 +129,17 @@ export type PiModule = Readonly<{
     ) => PiSessionManager;
     open: (file: string, folder: string, cwd: string) => PiSessionManager;
   };
+  /** Summary of what a compaction leaves out, by a model of our choice. */
+  compact: (
+    preparation: unknown,
+    model: PiModel,
+    apiKey: undefined,
+    headers: Readonly<Record<string, string>>,
+    instructions: string | undefined,
+    signal: AbortSignal,
+    thinking: 'off',
+    stream: PiModelRuntime['streamSimple'],
+  ) => Promise<unknown>;
   createAgentSession: (options: Readonly<Record<string, unknown>>) => Promise<{ session: PiSession }>;
   createBashToolDefinition: (
     cwd: string,
