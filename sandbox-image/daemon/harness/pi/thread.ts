@@ -43,7 +43,7 @@ export type PiThread = Readonly<{
 export const compileCacheEnvironment = (): Readonly<Record<string, string>> => {
   const folder = getCompileCacheDir();
   // Node adds a folder of its own version below the one that it is given.
-  return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) };
+  return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder), NODE_COMPILE_CACHE_PORTABLE: '1' };
 };
 
 /** Starts a thread. `entry`: URL of its code. */
