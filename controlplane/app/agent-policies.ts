@@ -9,14 +9,13 @@ import {
   type AgentPolicy,
   type AgentPolicyField,
   DEFAULT_AGENT_POLICY,
+  type SavedPolicy,
   visionModeOf,
 } from '#schema/settings/agent-policy.ts';
 import { type Expected, isExpected } from './if-match.ts';
 import type { ProjectStore } from './project-ports.ts';
 import type { SettingsAuthor } from './settings-ports.ts';
 
-/** Saved fields of a policy; null is not saved. */
-export type SavedPolicy = Readonly<{ [F in AgentPolicyField]: AgentPolicy[F] | null }>;
 /** A stored policy; `revision` 0 is one that was never changed. */
 export type StoredPolicy = Readonly<{ agent: string; saved: SavedPolicy; revision: number }>;
 
@@ -53,9 +52,6 @@ export type AgentPoliciesApp = Readonly<{
     author: SettingsAuthor,
   ) => Promise<AgentPolicyView>;
 }>;
-
-/** Nothing is saved. */
-export const NO_POLICY: SavedPolicy = { vision: null, vision_describe: null, vision_keep_images: null };
 
 /** The policy that counts. */
 export const policyOf = (saved: SavedPolicy): AgentPolicy => ({

@@ -159,7 +159,7 @@ export const makeSettingsApp = (ports: SettingsPorts): SettingsApp => {
       );
     },
     explain: async () => {
-      const { stored, saved, knobs, hab, problems } = wholeOf(await store.read());
+      const { stored, saved, knobs, problems } = wholeOf(await store.read());
       const { providers } = await ports.readRegistry();
       const candidates = { slots: saved.roles, run: null, environment: ports.environmentModel };
       const choices = resolveRoles(candidates, { providers });

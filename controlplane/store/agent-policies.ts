@@ -1,13 +1,6 @@
 // The table of agent policies as the app's port. Must not know what a policy means.
-
-import { AGENT_POLICY_FIELDS } from '#schema/settings/agent-policy.ts';
-import {
-  type AgentPolicyStore,
-  NO_POLICY,
-  type PolicyKey,
-  type SavedPolicy,
-  type StoredPolicy,
-} from '../app/agent-policies.ts';
+import { AGENT_POLICY_FIELDS, NO_POLICY, type SavedPolicy } from '#schema/settings/agent-policy.ts';
+import type { AgentPolicyStore, PolicyKey, StoredPolicy } from '../app/agent-policies.ts';
 import type { SettingsAuthor } from '../app/settings-ports.ts';
 import { type Database, firstRow, type Statement } from './statement.ts';
 

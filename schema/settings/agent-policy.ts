@@ -26,6 +26,11 @@ export const AGENT_POLICY_FIELDS = [
 /** The policy of an agent for which nothing is saved: pixels, without limit. Source: B7, B10. */
 export const DEFAULT_AGENT_POLICY: AgentPolicy = { vision: true, vision_describe: false, vision_keep_images: 0 };
 
+/** Saved fields of a policy; null is not saved. */
+export type SavedPolicy = Readonly<{ [F in AgentPolicyField]: AgentPolicy[F] | null }>;
+/** Nothing is saved. */
+export const NO_POLICY: SavedPolicy = { vision: null, vision_describe: null, vision_keep_images: null };
+
 /** The modes of vision. Source: B7. */
 export const VISION_MODES = ['pixels', 'descriptions', 'off'] as const;
 /** One mode. */
