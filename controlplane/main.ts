@@ -47,6 +47,7 @@ type Started = {
   database?: Pool;
   background: Part[];
   readiness: () => Readiness;
+  report: () => void;
 };
 
 const need = <T>(value: T | undefined, what: string): T => {
@@ -64,6 +65,7 @@ const partsOf = (config: ControlPlaneConfig, log: Logger): readonly Part[] => {
     listening: [],
     background: [],
     readiness: () => ({ ready: false, waitingFor: ['start'] }),
+    report: () => undefined,
   };
   const graceMs = settings.BEEUNI_SHUTDOWN_GRACE_SECONDS * 1_000;
   const basics: ServerBasics = {
@@ -90,6 +92,7 @@ const partsOf = (config: ControlPlaneConfig, log: Logger): readonly Part[] => {
       instruments.unauthenticatedConnections.set({ listener: server.listener }, server.budget.waiting());
     }
     started.resources?.report();
+    started.report();
     const usage = started.database?.usage();
     if (usage === undefined) return;
     for (const state of ['active', 'idle', 'waiting'] as const)
@@ -204,6 +207,7 @@ const partsOf = (config: ControlPlaneConfig, log: Logger): readonly Part[] => {
         started.listening.push(await open(servers.internal, settings.BEEUNI_INTERNAL_PORT));
         // A database or API server that goes away later impairs, and does not take the gateway from running sessions.
         started.readiness = () => ({ ready: true, waitingFor: wired.impaired() });
+        started.report = wired.report;
       },
       stop: async () => {
         started.readiness = () => ({ ready: false, waitingFor: ['stop'] });

@@ -46,6 +46,8 @@ export type WiredControlPlane = Readonly<{
   background: readonly Part[];
   /** What does not work at present; everything else is served. */
   impaired: () => readonly string[];
+  /** Sets gauges that are sizes, before they are read. */
+  report: () => void;
 }>;
 
 const FORGET_INTERVAL_MS = 3_600_000;
@@ -211,6 +213,7 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
   return {
     servers,
     background: [...projects.background, ...sessions.background, web.background, forgetWrites, resealRounds],
+    report: projects.refreshGateway,
     impaired: () => [
       ...resources.staleKinds().map((kind) => `cache of ${kind}`),
       ...(sessions.isListening() ? [] : ['database notifications']),
