@@ -81,7 +81,7 @@ before(async () => {
   for (const account of ['alice', 'bob', 'operator', 'sandbox']) await createAccount(client, namespace, account);
   const podUid = await createIdlePod(client, namespace, 'pod-1', 'sandbox');
   await grant(client, namespace, 'alice', 'alice-all', "[{apiGroups: [beeuni.dev], resources: ['*'], verbs: ['*']}]");
-  await grantPaths(client, namespace, 'alice', `${namespace}-alice`, ['/v1/workspace/*']);
+  await grantPaths(client, namespace, 'alice', `${namespace}-alice`, ['/v1/workspace/*', '/v1/audit', '/v1/usage']);
   const token = (account: string, audience?: string) => tokenOf(client, { namespace, account, audience });
   tokens['alice'] = await token('alice');
   tokens['alice-ours'] = await token('alice', AUDIENCE);
@@ -127,7 +127,13 @@ before(async () => {
     sandbox: some as ServerPorts['sandbox'],
     internal: some as ServerPorts['internal'],
     gateway: {
-      ...(some as ServerPorts['gateway']),
+      // A spread of the proxy would copy nothing.
+      ...(Object.fromEntries(
+        ['chat', 'responses', 'messages', 'embeddings', 'models'].map((name) => [
+          name,
+          (some as Record<string, unknown>)[name],
+        ]),
+      ) as ServerPorts['gateway']),
       errorShapes: { openai: gatewayErrorShape('openai'), anthropic: gatewayErrorShape('openai') },
     },
     mountGit: (server, gitGuard) => mountGit(server, some as GitProxy, gitGuard),
