@@ -22,6 +22,9 @@ const aDocument = (changes: Partial<HealthDocument> = {}): HealthDocument => ({
   branch: 'b',
   commit_sha: null,
   push_error: null,
+  turn_in_flight: null,
+  turn_end: null,
+  turn_orphaned_prompt: null,
   harness: {
     id: 'opencode',
     version: '1',

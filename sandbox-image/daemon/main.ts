@@ -66,7 +66,7 @@ let workspace: Workspace | undefined;
 // Listen before anything else: the startup probe asks at once.
 const server = createDaemonServer({
   credential: () => claimed?.daemonCredential,
-  health: () => healthDocumentOf(state.facts()),
+  health: (turn) => healthDocumentOf(state.facts(turn && (session?.standing(turn.messageId) ?? null))),
   nudge: () => session?.nudge(),
   abort: (turnId) => session?.abort(turnId),
   drain: (turn, deadlineMs) => session?.drain(turn === 'abort' ? 0 : deadlineMs, 'asked') ?? true,

@@ -15,6 +15,16 @@ export const agentsMd = z.object({
   sha: z.string().length(12),
 });
 
+/**
+ * How a turn stands, given only when it is asked for: whether it runs (null: this daemon does not know), the outcome with
+ * which it ended here, and the message of a prompt that this daemon took and whose end is not stored yet. Source: A24.
+ */
+export const turnBlock = z.object({
+  in_flight: z.boolean().nullable(),
+  end: z.string().max(64).nullable(),
+  orphaned_prompt: z.string().max(128).nullable(),
+});
+
 /** Closed block about the harness. Source: A23. */
 export const harnessBlock = z.object({
   id: z.string().max(64),
@@ -23,9 +33,7 @@ export const harnessBlock = z.object({
   ready: z.boolean(),
   error: z.string().max(1024).nullable(),
   session: z.object({ id: z.string().max(128).nullable(), required: z.boolean() }),
-  turn: z
-    .object({ in_flight: z.boolean().nullable(), end: z.string().nullable(), orphaned_prompt: z.string().nullable() })
-    .nullable(),
+  turn: turnBlock.nullable(),
   details: z.record(z.string(), z.unknown()),
 });
 
@@ -68,12 +76,15 @@ export const healthDocument = z.object({
   harness: harnessBlock,
   config: configBlock,
   activity: activityBlock,
+  turn_in_flight: z.boolean().nullable().default(null).describe('the three fields of harness.turn, flat'),
+  turn_end: z.string().max(64).nullable().default(null),
+  turn_orphaned_prompt: z.string().max(128).nullable().default(null),
   boot_timeline: z.array(z.object({ stage: z.string().max(64), atMs: z.int().min(0) })).max(64),
   isolation: z.enum(['enforced', 'not-enforced', 'not-probed']),
   auth: z.enum(['configured', 'unconfigured']),
 });
 
-/** `GET /beeuni/health` on port 8000. */
+/** `GET /beeuni/health` on port 8000. `turn=1` adds how a turn stands: of a message if one is named, else the last one. */
 export const healthRoute = defineRoute({
   operationId: 'getHealth',
   listener: 'daemon',
@@ -81,6 +92,11 @@ export const healthRoute = defineRoute({
   path: '/beeuni/health',
   summary: 'The state of daemon, repository, configuration and harness',
   auth: { kind: 'anyone' },
+  query: z.object({
+    turn: z.enum(['1']).optional(),
+    turn_session_id: z.string().max(128).optional(),
+    turn_message_id: z.string().max(128).optional(),
+  }),
   responses: { 200: healthDocument },
 });
 
@@ -113,5 +129,7 @@ export const HEALTH_SILENT_AFTER_MS = 30_000;
 
 /** See healthDocument. */
 export type HealthDocument = z.output<typeof healthDocument>;
+/** See turnBlock. */
+export type TurnBlock = z.output<typeof turnBlock>;
 /** See harnessBlock. */
 export type HarnessBlock = z.output<typeof harnessBlock>;

@@ -27,7 +27,8 @@ export type DaemonState = Readonly<{
   read: () => Readonly<Reported>;
   /** Notes that a stage of the boot is through, once. Stages: listening, claimed, isolated, checked-out, ready. */
   reach: (stage: string) => void;
-  facts: () => DaemonFacts;
+  /** `turn`: how a turn stands, when somebody asked. */
+  facts: (turn?: DaemonFacts['turn']) => DaemonFacts;
   onChange: (listener: () => void) => void;
 }>;
 
@@ -63,7 +64,8 @@ export const createDaemonState = (
       timeline.push({ stage, atMs: ports.uptimeMs() });
       listener();
     },
-    facts: () => ({
+    facts: (turn = null) => ({
+      turn,
       daemonVersion: ports.daemonVersion,
       harnessId: reported.harnessId,
       hostCapabilities: [],

@@ -6,6 +6,7 @@ import type { Clock } from '#base/clock.ts';
 import type { Logger } from '#base/log.ts';
 import { budgetsOfRun } from '#schema/settings/run-settings.ts';
 import type { ClaimAnswer } from '#schema/wire/claim.ts';
+import type { TurnBlock } from '#schema/wire/health.ts';
 import type { HumanAnswerWire } from '#schema/wire/requests.ts';
 import type { DaemonConfig } from '../config.ts';
 import type { Adapter, Harness, HarnessHost } from '../harness/contract/adapter.ts';
@@ -70,6 +71,8 @@ export type SessionHost = Readonly<{
   replaceEnvironment: (revision: number, environment: Readonly<Record<string, string>>) => number;
   commandEnvironment: () => Readonly<Record<string, string>>;
   currentTurnId: () => string | null;
+  /** How a turn stands; null before the first could run. Source: A24. */
+  standing: (messageId: string | undefined) => TurnBlock | null;
   /** What clients ask of the harness besides prompts. */
   verbs: RuntimeVerbs;
   /** Gives the harness a person's answer. */
@@ -152,6 +155,7 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
     const ownError = bootError?.category === 'HarnessBoot' && harness !== undefined;
     state.report({
       harness: health,
+      ...(harness === undefined ? {} : { harnessCapabilities: capabilitiesOf(harness.optional) }),
       ...(isBroken
         ? { bootError: { category: 'HarnessBoot' as const, message: health.error ?? 'the harness does not start' } }
         : {}),
@@ -416,6 +420,7 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
     },
     commandEnvironment: () => commandEnvironment(claim, grants),
     currentTurnId: () => turns?.activity().turnId ?? null,
+    standing: (messageId) => turns?.standing(messageId) ?? null,
     verbs: makeRuntimeVerbs({
       harness: () => harness,
       turns: () => turns,

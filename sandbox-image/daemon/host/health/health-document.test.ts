@@ -15,6 +15,7 @@ const someFacts = (facts: Partial<DaemonFacts> = {}): DaemonFacts => ({
   onBranch: true,
   sessionBranch: 'b',
   pushError: null,
+  turn: null,
   activity: { turnId: null, sinceMs: 0, openRequests: 0 },
   timeline: [{ stage: 'listening', atMs: 80.4 }],
   isolation: 'enforced',
@@ -60,6 +61,33 @@ describe('healthDocumentOf', () => {
     const state = (turnId: string | null, openRequests: number) =>
       healthDocumentOf(someFacts({ activity: { turnId, sinceMs: 0, openRequests } })).activity.state;
     assert.deepEqual([state(null, 0), state('t', 0), state('t', 1)], ['Idle', 'Working', 'WaitingForInput']);
+  });
+
+  it('A24 tells how a turn stands twice when it was asked, and else not at all', () => {
+    const turn = { in_flight: false, end: 'Succeeded', orphaned_prompt: null };
+    const asked = healthDocumentOf(someFacts({ turn }));
+    assert.deepEqual(asked.harness.turn, turn);
+    assert.deepEqual([asked.turn_in_flight, asked.turn_end, asked.turn_orphaned_prompt], [false, 'Succeeded', null]);
+    const silent = healthDocumentOf(someFacts());
+    assert.deepEqual([silent.harness.turn, silent.turn_in_flight, silent.turn_end], [null, null, null]);
+  });
+
+  it('A33 lists what the host offers before what the harness offers', () => {
+    const { capabilities } = healthDocumentOf(someFacts({ hostCapabilities: ['file.import'] }));
+    assert.deepEqual(capabilities, ['file.import', 'session.todo']);
+  });
+
+  it('A22 counts a repository as ready only on the branch of the session', () => {
+    const { repo_ready, runtimeReady } = healthDocumentOf(someFacts({ onBranch: false }));
+    assert.deepEqual([repo_ready, runtimeReady], [false, false]);
+  });
+
+  it('A27 names the source of the configuration, and calls it proven with a ready harness only', () => {
+    const config = (facts: Partial<DaemonFacts>) => healthDocumentOf(someFacts(facts)).config;
+    assert.deepEqual(
+      [config({}).source, config({}).proven, config({ harness: null }).proven],
+      ['workspace', true, false],
+    );
   });
 
   it('takes the running clock for no news', () => {

@@ -1,7 +1,7 @@
 // The health document from what the parts of the daemon reported: nothing is asked, so it never waits.
 // Pure. Must not know who reports. Source: A19 to A28.
 import type { HarnessHealth } from '#daemon/harness/contract/adapter.ts';
-import type { HealthDocument } from '#schema/wire/health.ts';
+import type { HealthDocument, TurnBlock } from '#schema/wire/health.ts';
 
 /** What is known at one moment. `null` in `harness`: none was started yet. Times: milliseconds. */
 export type DaemonFacts = Readonly<{
@@ -17,6 +17,8 @@ export type DaemonFacts = Readonly<{
   sessionBranch: string | null;
   /** Why the newest push failed; null: it did not, or there was none. */
   pushError: string | null;
+  /** How a turn stands, when somebody asked. */
+  turn: TurnBlock | null;
   activity: Readonly<{ turnId: string | null; sinceMs: number; openRequests: number }>;
   timeline: readonly Readonly<{ stage: string; atMs: number }>[];
   isolation: HealthDocument['isolation'];
@@ -35,7 +37,7 @@ const harnessOf = (facts: DaemonFacts): HealthDocument['harness'] => {
     ready: state === 'ok',
     error: harness?.error?.slice(0, 1_024) ?? null,
     session: { id: harness?.sessionId ?? null, required: true },
-    turn: null,
+    turn: facts.turn,
     details: { ...harness?.details },
   };
 };
@@ -80,6 +82,9 @@ export const healthDocumentOf = (facts: DaemonFacts): HealthDocument => {
       fallback_reason: null,
       failed_release_id: null,
     },
+    turn_in_flight: facts.turn?.in_flight ?? null,
+    turn_end: facts.turn?.end ?? null,
+    turn_orphaned_prompt: facts.turn?.orphaned_prompt ?? null,
     activity: { state: working, since: new Date(sinceMs).toISOString(), turnId },
     boot_timeline: facts.timeline.slice(0, 64).map(({ stage, atMs }) => ({ stage, atMs: Math.round(atMs) })),
     isolation: facts.isolation,

@@ -15,7 +15,8 @@ import { mountWorkspace, type Workspace } from './workspace-routes.ts';
 export type DaemonPorts = Readonly<{
   /** The credential that the claim gave; undefined before it: nothing but health answers then. */
   credential: () => string | undefined;
-  health: () => HealthDocument;
+  /** `turn`: also how a turn stands, of this message if one is named. */
+  health: (turn: Readonly<{ messageId: string | undefined }> | undefined) => HealthDocument;
   nudge: () => void;
   /** Gives back the id of the turn that is being aborted, undefined when it does not run. */
   abort: (turnId: string | undefined) => string | undefined;
@@ -46,7 +47,15 @@ export const createDaemonServer = (ports: DaemonPorts): HttpServer => {
     },
     authorize: async () => {},
   };
-  mount(server, healthRoute, async () => ({ status: 200 as const, body: ports.health() }), guard);
+  mount(
+    server,
+    healthRoute,
+    async ({ query }) => {
+      const asked = query.turn === undefined ? undefined : { messageId: query.turn_message_id };
+      return { status: 200 as const, body: ports.health(asked) };
+    },
+    guard,
+  );
   mount(
     server,
     nudgeRoute,

@@ -178,6 +178,75 @@ describe('createTurns', () => {
   });
 });
 
+describe('what else turns do', () => {
+  const steered = (promptId: string) => ({ promptId, messageId: `m-${promptId}`, parts: [] });
+
+  it('does work only while nothing runs, and nothing begins meanwhile', async () => {
+    const { turns, inbox, told, clock } = aRig((_turn, signal) => until(signal));
+    const working = Promise.withResolvers<number>();
+    const work = turns.whileIdle(() => working.promise);
+    inbox.push(aTurn('1'));
+    turns.poke();
+    await clock.advance(0);
+    assert.deepEqual(told, []);
+    assert.equal(await turns.whileIdle(async () => 2), undefined);
+    working.resolve(1);
+    assert.deepEqual(await work, { value: 1 });
+    await clock.advance(0);
+    assert.deepEqual(turns.activity().turnId, '1');
+    assert.equal(await turns.whileIdle(async () => 3), undefined);
+  });
+
+  it('goes on after work that failed', async () => {
+    const { turns, inbox, ends, clock } = aRig(async () => ({ kind: 'completed' }));
+    await assert.rejects(
+      turns.whileIdle(async () => Promise.reject(new Error('no'))),
+      /no/,
+    );
+    inbox.push(aTurn('1'));
+    turns.poke();
+    await clock.advance(0);
+    assert.equal(ends().length, 1);
+  });
+
+  it('A146 lets a prompt join the running turn once, however often it comes, and tells it', async () => {
+    const { turns, inbox, told, clock } = aRig((_turn, signal) => until(signal));
+    let sent = 0;
+    const send = async (): Promise<boolean> => (sent += 1) > 0;
+    assert.equal(await turns.join(steered('p9'), send), undefined);
+    inbox.push(aTurn('1'));
+    turns.poke();
+    await clock.advance(0);
+    assert.deepEqual(await Promise.all([turns.join(steered('p9'), send), turns.join(steered('p9'), send)]), ['1', '1']);
+    assert.equal(await turns.join(steered('p9'), send), '1');
+    assert.deepEqual([sent, told.filter((line) => line.includes('prompt.steered')).length], [1, 1]);
+    assert.equal(await turns.join(steered('prompt-of-1'), send), undefined, 'no prompt joins its own turn');
+    assert.equal(await turns.join(steered('p8'), async () => false), undefined);
+    turns.abort('asked');
+    assert.equal(await turns.join(steered('p7'), send), undefined);
+  });
+
+  it('A24 tells how a turn stands, and "do not know" of a message that it never had', async () => {
+    let stored = false;
+    const { turns, inbox, clock } = aRig((_turn, signal) => until(signal), {
+      flush: async () => stored || inbox.length > 0,
+    });
+    assert.deepEqual(turns.standing(), { in_flight: false, end: null, orphaned_prompt: null });
+    inbox.push(aTurn('1'));
+    turns.poke();
+    await clock.advance(0);
+    assert.deepEqual(turns.standing(), { in_flight: true, end: null, orphaned_prompt: null });
+    assert.deepEqual(turns.standing('m-other'), { in_flight: null, end: null, orphaned_prompt: null });
+    const { messageId } = aTurn('1');
+    turns.abort('asked');
+    await clock.advance(0);
+    assert.deepEqual(turns.standing(messageId), { in_flight: false, end: 'Aborted', orphaned_prompt: messageId });
+    stored = true;
+    await clock.advance(10_000);
+    assert.deepEqual(turns.standing(), { in_flight: false, end: 'Aborted', orphaned_prompt: null });
+  });
+});
+
 describe('verdictOf', () => {
   it('A142 keeps the code of a failure and tells an abort from a lost sandbox', () => {
     assert.equal(verdictOf({ kind: 'failed', code: 'credits', message: 'x' }, undefined).code, 'credits');

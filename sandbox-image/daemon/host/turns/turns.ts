@@ -9,6 +9,7 @@ import type { Harness, TurnEnd } from '#daemon/harness/contract/adapter.ts';
 import type { SteeredPrompt } from '#daemon/harness/contract/capabilities.ts';
 import { type HarnessEvent, ROOT_THREAD } from '#daemon/harness/contract/events.ts';
 import type { TurnErrorCode, TurnOutcome, TypedEvent } from '#schema/events/envelope.ts';
+import type { TurnBlock } from '#schema/wire/health.ts';
 import type { Turn } from '#schema/wire/turns.ts';
 import { runTurn } from './run-turn.ts';
 import {
@@ -58,6 +59,8 @@ export type Turns = Readonly<{
   poke: () => void;
   /** The running turn and since when, or since when there is none. */
   activity: () => Readonly<{ turnId: string | null; sinceMs: number }>;
+  /** How the turn of a client's message stands, or the running or last one. Source: A24. */
+  standing: (messageId?: string) => TurnBlock;
   /** Passes an event of the harness on as one of the running turn. */
   fromHarness: (event: HarnessEvent) => void;
   /** Ends the running turn; false when none runs or another one does. */
@@ -105,6 +108,8 @@ export const createTurns = (ports: TurnsPorts): Turns => {
   const { clock, log, workspace } = ports;
   const closed = new AbortController();
   const ended: string[] = [];
+  /** Ends of turns by the client's message, oldest first; `stored`: the control plane has the end. */
+  const ends = new Map<string, Readonly<{ outcome: TurnOutcome; stored: boolean }>>();
   /** Prompts that ran as turns of their own. */
   const ranByItself = new Set<string>();
   /** Prompts that joined a turn, or are about to, by their id. */
@@ -165,6 +170,12 @@ export const createTurns = (ports: TurnsPorts): Turns => {
     ports.emit({ type: 'session.idle', data: {} }, place(turn));
     const summary = record.answer === null ? null : headOfBytes(ports.redact(record.answer), MAX_SUMMARY_BYTES);
     ports.emit({ type: 'turn.ended', data: { promptId: turn.promptId, ...verdict, summary, commit } }, place(turn));
+    ends.delete(turn.messageId);
+    ends.set(turn.messageId, { outcome: verdict.outcome, stored: false });
+    for (const oldest of ends.keys()) {
+      if (ends.size <= REMEMBERED_TURNS) break;
+      ends.delete(oldest);
+    }
     log.info('turn ended', { turnId: turn.turnId, outcome: verdict.outcome, code: verdict.code });
   };
 
@@ -190,6 +201,7 @@ export const createTurns = (ports: TurnsPorts): Turns => {
     for (let failures = 1; !closed.signal.aborted; failures += 1) {
       try {
         if (!(await ports.flush(FLUSH_LIMIT_MS))) throw new Error('events of the last turn are not stored yet');
+        for (const [messageId, end] of ends) ends.set(messageId, { ...end, stored: true });
         const turn = await ports.takeNextTurn();
         if (turn === null || !ended.includes(turn.turnId)) return turn;
         log.warn('an ended turn was given again', { turnId: turn.turnId });
@@ -281,6 +293,16 @@ export const createTurns = (ports: TurnsPorts): Turns => {
       }
     },
     activity: () => ({ turnId: running?.turn.turnId ?? null, sinceMs }),
+    standing: (messageId = running?.turn.messageId ?? [...ends.keys()].at(-1)) => {
+      const runs = running !== undefined && running.turn.messageId === messageId;
+      const end = messageId === undefined ? undefined : ends.get(messageId);
+      const isKnown = messageId === undefined || runs || end !== undefined;
+      return {
+        in_flight: isKnown ? runs : null,
+        end: runs ? null : (end?.outcome ?? null),
+        orphaned_prompt: !runs && end?.stored === false ? (messageId ?? null) : null,
+      };
+    },
     fromHarness: (event) => {
       if (running !== undefined) running.record = recordEvent(running.record, event);
       ports.emit(event, { threadId: event.threadId, turnId: running?.turn.turnId ?? null });
