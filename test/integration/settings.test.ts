@@ -266,6 +266,14 @@ test('20-control-plane §2 a change of an older state gets 412 with the last sta
   assert.equal(again.status, 200);
 });
 
+test('20-control-plane §2 an idempotency key gives the same answer and ETag again, and changes once', async () => {
+  const key = { 'idempotency-key': 'settings-once' };
+  const first = await put({ title_model: 'acme/large' }, key);
+  await put({ title_model: 'acme/small' });
+  assert.deepEqual(await put({ title_model: 'acme/large' }, key), first);
+  assert.deepEqual(await saved(), { 'harness.title.model': 'acme/small' });
+});
+
 test('if-match takes * and lists, and refuses what is no validator', async () => {
   assert.equal((await put({}, { 'if-match': '*' })).status, 200);
   assert.equal((await put({}, { 'if-match': 'W/"0"' })).status, 412, 'a weak validator never matches');
