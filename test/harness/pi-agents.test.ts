@@ -60,7 +60,12 @@ export default (pi: any) => {
     if (event.input.command === 'echo kind') event.input.command = 'echo changed';
   });
   pi.registerTool({ name: 'plan_note', label: 'n', description: 'Notes a plan', parameters: Type.Object({ note: Type.String() }),
-    execute: async (_id: string, input: any) => ({ content: [{ type: 'text', text: 'noted ' + input.note }] }) });
+    execute: async (_id: string, input: any, _signal: any, _update: any, ctx: any) => {
+      ctx.ui.notify('buzz');
+      ctx.ui.setStatus('k', 'v');
+      const answers = [await ctx.ui.confirm('Sure?', 'Really?'), await ctx.ui.select('Which?', ['a']), await ctx.ui.input('What?')];
+      return { content: [{ type: 'text', text: 'noted ' + input.note + ' ' + JSON.stringify(answers) }] };
+    } });
 };
 `,
         'extensions/broken.js': 'export default () => { throw new Error("it is broken"); };\n',
@@ -168,7 +173,7 @@ export default (pi: any) => {
     assert.match(failed.get('none') ?? '', /no such folder/);
     assert.match(failed.get('npm:left-pad@1.0.0') ?? '', /only packages whose path/);
     await rig.submit('@@tool plan_note {"note":"buzz"}\n@@say ok');
-    assert.match(lastMessage(), /noted buzz/);
+    assert.match(lastMessage(), /noted buzz \[false,null,null\]/, 'calls of the user interface do nothing');
   });
 
   it('A121 an abort releases an open request', async () => {
