@@ -57,7 +57,8 @@ describe('the public API', () => {
     const { body: patched } = await patchProject('shop', { limits: { maxRunning: 3 } });
     assert.deepEqual(patched.spec['limits'], { maxSessions: 7, maxRunning: 3 });
     const stored = await world.client.get(PROJECTS, at('shop'));
-    const { managedFields } = stored?.metadata as unknown as Managed;
+    assert.ok(stored !== undefined);
+    const { managedFields } = stored.metadata as unknown as Managed;
     const update = managedFields.find(({ manager, operation }) => manager === 'beeuni-api' && operation === 'Update');
     assert.deepEqual(update?.fieldsV1, { 'f:spec': { 'f:limits': { 'f:maxRunning': {} } } });
     await createProject('gone');
@@ -140,7 +141,8 @@ describe('the public API', () => {
       override: true,
     });
     const stored = await world.client.get(PROJECTS, at('shop'));
-    const { features, limits } = stored?.['spec'] as {
+    assert.ok(stored !== undefined);
+    const { features, limits } = stored['spec'] as {
       features: Record<string, string>;
       limits: Record<string, number>;
     };
