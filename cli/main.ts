@@ -1,10 +1,17 @@
 #!/usr/bin/env -S node --disable-warning=ExperimentalWarning
 // `beeuni`, also as `kubectl beeuni` and inside a sandbox: hands the process over to run.ts and ends it with its exit code.
 // The only file of the command line that reads the process.
+import { enableCompileCache } from 'node:module';
 import { homedir } from 'node:os';
+import { join } from 'node:path';
 import packageJson from '../package.json' with { type: 'json' };
 import type { Io } from './io.ts';
-import { runCli } from './run.ts';
+
+// Compiled code is kept, in a folder of the person's own, since somebody else's code could lie in a shared one.
+if (process.env['NODE_COMPILE_CACHE'] === undefined) {
+  enableCompileCache(join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'beeuni', 'compiled'));
+}
+const { runCli } = await import('./run.ts');
 
 const { stdin, stdout, stderr } = process;
 
