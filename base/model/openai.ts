@@ -71,8 +71,14 @@ export const listModels = async (endpoint: OpenAiEndpoint, signal: AbortSignal):
   return names;
 };
 
-/** One short question without tools. */
-export type TextRequest = Readonly<{ model: string; system: string; user: string; maxOutputTokens: number }>;
+/** One short question without tools. `isReasoning`: the model thinks before it answers, which counts as output. */
+export type TextRequest = Readonly<{
+  model: string;
+  system: string;
+  user: string;
+  maxOutputTokens: number;
+  isReasoning: boolean;
+}>;
 /** Its answer. Units: tokens; null where the provider did not say. */
 export type TextAnswer = Readonly<{
   text: string;
@@ -91,7 +97,10 @@ export const completeText = async (
     const answer = await clientOf(endpoint).chat.completions.create(
       {
         model: request.model,
-        max_tokens: request.maxOutputTokens,
+        // Models that reason refuse the older field, and others may not know the newer one.
+        ...(request.isReasoning
+          ? { max_completion_tokens: request.maxOutputTokens }
+          : { max_tokens: request.maxOutputTokens }),
         messages: [
           { role: 'system', content: request.system },
           { role: 'user', content: request.user },

@@ -125,7 +125,8 @@ export const makeRoleCalls = (ports: RoleCallPorts): RoleCalls => {
       };
       try {
         const complete = target.provider.kind === 'anthropic' ? completeMessage : completeText;
-        const answer = await over(target, (endpoint, model) => complete(endpoint, { ...question, model }, signal));
+        const request = { ...question, isReasoning: listed.reasoning };
+        const answer = await over(target, (endpoint, model) => complete(endpoint, { ...request, model }, signal));
         meter(answer, null);
         return answer;
       } catch (error) {

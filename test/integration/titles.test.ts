@@ -273,6 +273,22 @@ test('B4 the title role is asked over its provider with its key, and the call is
     [['demo/scripted-large', null, 200, 'real', 0]],
   );
   assert.ok((rows[0]?.costMicroUsd ?? 0) > 0);
+  const asked = provider.requests.at(-1)?.body ?? {};
+  assert.deepEqual(
+    [asked['max_tokens'], asked['max_completion_tokens'], asked['tools']],
+    [1_024, undefined, undefined],
+  );
+
+  registry.providers[0]?.models.forEach((model, at, all) => {
+    all[at] = { ...model, reasoning: true };
+  });
+  await calls.ask(
+    payer,
+    { model: 'demo/scripted-large', system: 's', user: 'u', maxOutputTokens: 9 },
+    AbortSignal.timeout(9_000),
+  );
+  assert.equal(provider.requests.at(-1)?.body['max_completion_tokens'], 9);
+  rows.pop();
 
   const wrong = makeRoleCalls({
     readRegistry: async () => registry,
@@ -392,6 +408,51 @@ test('B4 a provider that speaks Messages is asked in its own way, and what it an
       await assert.rejects(ask(), (error: Error) => message.test(error.message) && !error.message.includes(CANARY));
     }
     assert.equal(rows.filter(({ status }) => status === 502).length, 5);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+    await pools.close();
+  }
+});
+
+test('B22 the embedding model is reached with its key, and its vector is counted; what is no vector is an error', async () => {
+  let reply: unknown = { data: [{ embedding: Array.from({ length: 384 }, () => 0.5) }] };
+  let status = 200;
+  const seen: string[] = [];
+  const server = createServer((request, response) => {
+    seen.push(`${request.url} ${request.headers.authorization}`);
+    request.resume();
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(reply));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const pools = makeUpstreams({ allowedAddresses: ['127.0.0.0/8'], maxConnections: 4 });
+  const calls = makeRoleCalls({
+    readRegistry: async () => ({
+      generation: 1,
+      providers: [{ ...aRegisteredProvider('vectors', ['embed']), base_url: `http://127.0.0.1:${port}/v1` }],
+    }),
+    readKeys: async () => [{ id: 'default', secret: CANARY }],
+    upstreams: pools,
+    usage: { record: () => assert.fail('a look is no call of a session'), isFull: () => false },
+    ...UNLIMITED,
+    clock: systemClock,
+    newId: randomUUID,
+  });
+  const probe = (model = 'vectors/embed') => calls.probeEmbedding(model, AbortSignal.timeout(5_000));
+  try {
+    assert.equal(await probe(), 384);
+    assert.deepEqual(seen, [`/v1/embeddings Bearer ${CANARY}`]);
+    for (const wrong of [{ data: [] }, { data: [{ embedding: 'x' }] }, {}, null]) {
+      reply = wrong;
+      await assert.rejects(probe(), { code: 'provider_failed' });
+    }
+    status = 401;
+    await assert.rejects(
+      probe(),
+      (error: Error) => /refused the key/.test(error.message) && !error.message.includes(CANARY),
+    );
+    await assert.rejects(probe('vectors/none'), /lists no model none/);
   } finally {
     server.closeAllConnections();
     server.close();
