@@ -1,7 +1,7 @@
 // The command line against a real control plane and a real API server. A sandbox is played through the store: what it would
 // have sent is in the log, and what people see of it is what is tested.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -105,6 +105,29 @@ describe('the command line', { timeout: 300_000 }, () => {
     const json = await runCommand(['projects', 'ls', '--json'], ada);
     const [project] = JSON.parse(json.out) as { name: string }[];
     assert.equal(project?.name, 'shop');
+  });
+
+  test('A238 shows a project, what it would run and why, and asks for a sync', async () => {
+    const get = await runCommand(['projects', 'get', 'shop'], ada);
+    assert.match(get.out, /^repository: https:\/\/git\.example\.com\/team\/shop\.git$/m, get.err);
+    const harness = await runCommand(['projects', 'harness', '-p', 'shop'], ada);
+    assert.match(harness.out, /^harness: +opencode\nreason: +default$/m, harness.err);
+    const before = (await api.admin.client.get(PROJECTS, { namespace, name: 'shop' }))?.['spec'] as Record<
+      string,
+      unknown
+    >;
+    assert.equal((await runCommand(['projects', 'sync', `${namespace}/shop`], ada)).code, 0);
+    const synced = (await api.admin.client.get(PROJECTS, { namespace, name: 'shop' }))?.['spec'] as Record<
+      string,
+      unknown
+    >;
+    assert.notEqual(synced['syncToken'], before['syncToken']);
+    const agents = await runCommand(['agents', 'ls', '-p', 'shop'], ada);
+    assert.deepEqual([agents.code, /no valid manifest yet/.test(agents.err)], [5, true], agents.err);
+    writeFileSync(join(folder, 'broken.yaml'), 'beeuni_version: 2\ndefault_agent: [\n');
+    const judged = await runCommand(['projects', 'validate', 'broken.yaml', '-p', 'shop'], { ...ada, cwd: folder });
+    assert.deepEqual([judged.code, /has not been synced yet/.test(judged.err)], [4, true], judged.err);
+    assert.equal((await runCommand(['projects', 'get'], ada)).code, 2);
   });
 
   test('A239 creates, shows, stops, starts, restarts and deletes a session', async () => {
