@@ -97,6 +97,7 @@ export const makeClaim = (ports: ClaimsPorts): Claim => {
       credential: credential.stored,
       daemonCredential: ports.sealDaemonCredential(daemonCredential, uid),
       at: new Date(ports.clock.nowMs()).toISOString(),
+      agentRepoint: settings.agentRepoint,
     });
     if (stored === undefined) throw new ConflictError('superseded', `session ${name} is closed`);
     ports.onClaimed(uid);

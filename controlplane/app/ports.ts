@@ -20,6 +20,9 @@ export type FindSessionByUid = (uid: string) => Session | undefined;
 /** The Project of this namespace and name, from the cache. */
 export type FindProject = (namespace: string, name: string) => Project | undefined;
 
+/** A session that was moved to another agent. */
+export type AgentRepoint = Readonly<{ from: string; to: string }>;
+
 /** What a claim needs to know of project and session beyond the custom resources. */
 export type ClaimSettings = Readonly<{
   baseBranch: string;
@@ -27,6 +30,8 @@ export type ClaimSettings = Readonly<{
   baseCommit: string;
   agents: readonly CompiledAgent[];
   agent: string | null;
+  /** The session names an agent that is not declared any more, and runs on another one. Source: A105. */
+  agentRepoint?: AgentRepoint | undefined;
   /** Tools of Beeuni that are loaded; absent is all of them. */
   beeuniTools?: readonly string[] | undefined;
   projectTools?: readonly ClaimedProjectTool[] | undefined;

@@ -11,7 +11,7 @@ import { MODEL_ROLES } from '#schema/settings/roles.ts';
 import type { ClaimedModel, CompiledAgent } from '#schema/wire/claim.ts';
 import { type AgentPolicyStore, policyOf, type StoredPolicy } from './agent-policies.ts';
 import { grantedSecrets } from './granted-secrets.ts';
-import type { ClaimConfig } from './ports.ts';
+import type { AgentRepoint, ClaimConfig } from './ports.ts';
 import { platformModel } from './project-models.ts';
 import type { ProjectConfig, ProjectStore, ReadSecret, Repositories } from './project-ports.ts';
 import type { ReadRegistry, Registry } from './provider-ports.ts';
@@ -77,6 +77,10 @@ const agentOf = (session: Session, project: Project, config: ProjectConfig): str
   const decided = effectiveAgent(layers, isDeclared).value;
   return isDeclared(decided) ? decided : config.defaultAgent;
 };
+
+/** The move that `agentOf` made, if it made one. Source: A105. */
+const repointOf = ({ spec }: Session, agent: string): AgentRepoint | undefined =>
+  spec.agent === undefined || spec.agent === agent ? undefined : { from: spec.agent, to: agent };
 
 /** The agents with the image policies that are saved for them. Source: 40-settings B7. */
 const withVision = (agents: readonly CompiledAgent[], policies: readonly StoredPolicy[]): readonly CompiledAgent[] =>
@@ -179,6 +183,7 @@ export const makeProjectConfig = (ports: ProjectConfigPorts): ProjectConfigApp =
         configDirs: config.configDirs,
         piPackages: agent === null ? [] : config.piPackages?.[agent],
         agent,
+        agentRepoint: repointOf(session, agent),
         model: (chosen === undefined ? undefined : claimedModel(chosen, registry)) ?? null,
         models: names.flatMap((name) => claimedModel(name, registry) ?? []),
         author: ports.author,

@@ -3,6 +3,7 @@
 import type { TurnOutcome } from '#schema/events/envelope.ts';
 import type { RunSettings } from '#schema/settings/run-settings.ts';
 import type { TurnPart } from '#schema/wire/turns.ts';
+import type { AgentRepoint } from './ports.ts';
 import type { StoredSettings } from './saved-settings.ts';
 
 /** Names of a session, as the custom resource has them. `projectUid` is empty while the Project is unknown. */
@@ -81,6 +82,8 @@ export type ClaimInput = Readonly<{
   credential: StoredCredential;
   daemonCredential: Buffer;
   at: string;
+  /** A move to another agent, to be told once. */
+  agentRepoint?: AgentRepoint | undefined;
 }>;
 
 /** What a claim came to. `previous`: the generation before and its last stored event, null for the first claim. */

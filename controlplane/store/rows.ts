@@ -33,6 +33,7 @@ export const ROWS = {
     idle_since: time,
     closed_at: time.nullable(),
     capabilities: json.nullable(),
+    agent_repoint: json.nullable(),
   }),
   credentials: z.object({
     prefix: text,

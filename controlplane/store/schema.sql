@@ -329,6 +329,7 @@ create table sessions (
   idle_since timestamp with time zone not null default now(),
   closed_at timestamp with time zone,
   capabilities json,
+  agent_repoint json,
   constraint sessions_check CHECK ((head_seq >= (first_seq - 1))),
   constraint sessions_generation_check CHECK ((generation >= 0)),
   constraint sessions_pkey PRIMARY KEY (uid)

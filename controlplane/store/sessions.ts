@@ -59,9 +59,21 @@ export const advanceGeneration = (
   values: [uid, claim.podUid, claim.harness, claim.daemonCredential, claim.projectUid],
 });
 
+/** The move to another agent that was told last. */
+export const readRepoint = (uid: string): Statement<Readonly<{ agent_repoint: unknown }>> => ({
+  text: 'select agent_repoint from sessions where uid = $1',
+  values: [uid],
+});
+
+/** Remembers a move, or that the session runs on the agent that it names. */
+export const saveRepoint = (uid: string, repoint: object | null): Statement => ({
+  text: 'update sessions set agent_repoint = $2::json where uid = $1',
+  values: [uid, repoint === null ? null : JSON.stringify(repoint)],
+});
+
 /** Keeps what the newest harness offers. */
 export const saveCapabilities = (uid: string, capabilities: readonly string[]): Statement => ({
-  text: 'update sessions set capabilities = $2 where uid = $1 and capabilities::text is distinct from $2::text',
+  text: 'update sessions set capabilities = $2::json where uid = $1 and capabilities::text is distinct from $2::json::text',
   values: [uid, JSON.stringify(capabilities)],
 });
 

@@ -94,6 +94,7 @@ export const EVENT_DATA = {
   'session.idle': z.object({}),
   'session.error': z.object({ code: turnErrorCode, message: z.string().max(1024) }),
   'session.compacted': z.object({ auto: z.boolean() }),
+  'agent.repoint': z.object({ from: z.string(), to: z.string(), applied: z.boolean(), reason: z.string() }),
   'session.reverted': z.object({ messageId: z.string() }),
   'session.unreverted': z.object({}),
   'session.forked': z.object({ messageId: z.string().nullable(), threadId: z.string() }),

@@ -10,7 +10,7 @@ before(async () => {
   parts = storedSessions((await freshDatabase()).pool);
 });
 
-const document = { daemon: 'ok', runtimeReady: true } as HealthDocument;
+const document = { daemon: 'ok', runtimeReady: true, capabilities: [] as string[] } as HealthDocument;
 
 const versionOf = async (uid: string): Promise<number> => {
   const [row] = await parts.rows<{ version: number }>('select version from facts where uid = $1', uid);
@@ -59,4 +59,21 @@ test('a report of an older generation is not stored, and a claim forgets the rep
   assert.equal((await parts.health.read('gen'))?.state, 'Answering');
   await parts.ends.podGone('gen', 'pod-2', AT);
   assert.equal(await parts.health.read('gen'), undefined);
+});
+
+test('A30 what a harness offers is known after its report is gone, until another one reports', async () => {
+  const capabilitiesOf = async (): Promise<unknown> =>
+    (await parts.rows<{ capabilities: unknown }>("select capabilities from sessions where uid = 'offers'"))[0]
+      ?.capabilities;
+  const first = await parts.claim('offers', 'pod-1');
+  await parts.health.save('offers', first.generation, document, 'starting');
+  assert.equal(await capabilitiesOf(), null);
+  await parts.health.save('offers', first.generation, { ...document, capabilities: ['session.todo'] }, 'ready');
+  await parts.health.save('offers', first.generation, { ...document, capabilities: ['session.todo'] }, 'working');
+  await parts.ends.podGone('offers', 'pod-1', AT);
+  const second = await parts.claim('offers', 'pod-2');
+  await parts.health.save('offers', second.generation, document, 'starting');
+  assert.deepEqual(await capabilitiesOf(), ['session.todo']);
+  await parts.health.save('offers', second.generation, { ...document, capabilities: ['session.compact'] }, 'ready');
+  assert.deepEqual(await capabilitiesOf(), ['session.compact']);
 });

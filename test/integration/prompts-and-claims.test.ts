@@ -240,3 +240,19 @@ test('10-kubernetes §4 close revokes credentials and ends the turn; removal lea
   const [fact] = await parts.rows<{ kind: string }>(`select kind from facts where uid = 'close'`);
   assert.equal(fact?.kind, 'gone');
 });
+
+test('A105 a session that was moved to another agent says so once for each move', async () => {
+  const claimAs = (agentRepoint: Readonly<{ from: string; to: string }> | undefined) =>
+    parts.claim('moved', 'pod-1', agentRepoint);
+  const moves = async () => (await parts.log('moved')).filter(({ type }) => type === 'agent.repoint');
+  await claimAs(undefined);
+  await claimAs({ from: 'reviewer', to: 'dev' });
+  await claimAs({ from: 'reviewer', to: 'dev' });
+  assert.deepEqual(
+    (await moves()).map(({ data }) => data),
+    [{ from: 'reviewer', to: 'dev', applied: true, reason: 'not_declared' }],
+  );
+  await claimAs(undefined);
+  await claimAs({ from: 'reviewer', to: 'dev' });
+  assert.equal((await moves()).length, 2);
+});

@@ -63,7 +63,11 @@ export const storedSessions = (database: Database) => {
   let credentials = 0;
 
   /** Claims with a pod; the prefix of the credential is made up. */
-  const claim = async (uid: string, podUid = `pod-${uid}`): Promise<SandboxClaim> => {
+  const claim = async (
+    uid: string,
+    podUid = `pod-${uid}`,
+    agentRepoint?: Readonly<{ from: string; to: string }>,
+  ): Promise<SandboxClaim> => {
     credentials += 1;
     const stored = await storeClaim({
       session: aSessionKey(uid),
@@ -72,6 +76,7 @@ export const storedSessions = (database: Database) => {
       credential: { prefix: `${uid}-${credentials}`, hash: Buffer.from(`hash ${credentials}`) },
       daemonCredential: Buffer.from('sealed'),
       at: AT,
+      agentRepoint,
     });
     if (stored === undefined) throw new Error(`session ${uid} is closed`);
     return { sessionUid: uid, generation: stored.generation, podUid };
