@@ -45,7 +45,8 @@ const inShort = (schema: Json): string => {
   const bounds = ['minimum', 'maximum', 'maxLength', 'default']
     .filter((key) => key in schema)
     .map((key) => `${key} ${JSON.stringify(schema[key])}`);
-  return [choice ?? schema['type'] ?? 'any', ...bounds].join(', ');
+  const types = [schema['type'] ?? 'any'].flat().map(String).join(' or ');
+  return [choice ?? types, ...bounds].join(', ');
 };
 
 const block = (title: string, schema: Json): string =>

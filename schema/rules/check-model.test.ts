@@ -84,3 +84,20 @@ test('the agent comes from the session, a declared project default, or the manif
   assert.equal(effectiveAgent({ ...layers, project: 'review' }, isDeclared).value, 'review');
   assert.equal(effectiveAgent({ ...layers, session: 'gone' }, isDeclared).value, 'gone');
 });
+
+test('a retired model is refused with its replacement first, is proposed to nobody, and serves what runs already', () => {
+  const retired = { id: 'large', enabled: true, retired: { replacement: 'demo/huge' } };
+  const providers: readonly NamedProvider[] = [
+    { id: 'demo', enabled: true, models: [retired, { id: 'huge', enabled: true }, { id: 'large-2', enabled: true }] },
+  ];
+  const verdict = checkModelName('demo/large', providers);
+  assert.ok(!verdict.valid);
+  assert.deepEqual([verdict.code, verdict.suggestions], ['model_disabled', ['demo/huge', 'demo/large-2']]);
+  assert.match(verdict.message, /is retired: its provider no longer lists it; nearest: demo\/huge/);
+  assert.equal(checkModelName('demo/large', providers, 'served').valid, true);
+  const other = checkModelName('demo/larg', providers);
+  assert.ok(!other.valid);
+  assert.deepEqual(other.suggestions, ['demo/large-2']);
+  const off = [{ id: 'demo', enabled: true, models: [{ ...retired, enabled: false }] }];
+  assert.equal(checkModelName('demo/large', off, 'served').valid, false, 'disabled is the hard way');
+});
