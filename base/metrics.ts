@@ -1,5 +1,6 @@
-// Turns metric definitions into instruments, and renders them as Prometheus reads them. A counted call costs one look into
-// a map. Must not know any single metric; schema/metrics.ts does.
+// Turns metric definitions into instruments. A counted call costs one look into a map; prom-client writes the page from
+// what the maps hold. Must not know any single metric; schema/metrics.ts does. Source: docs/decisions/0024.
+import { type Metric as PageMetric, Registry } from 'prom-client';
 import { type Metric, type MetricType, OTHER_LABEL } from '#schema/define-metric.ts';
 
 type Labels<L extends string> = [L] extends [never] ? Readonly<Record<never, never>> : Readonly<Record<L, string>>;
@@ -33,14 +34,17 @@ export type MetricsPage = Readonly<{
 }>;
 
 /** What is kept for one set of label values. `buckets`: how many values lay in each, not below it. */
-type Slot = { readonly labels: string; value: number; count: number; readonly buckets: Float64Array };
+type Slot = {
+  readonly labels: Readonly<Record<string, string>>;
+  value: number;
+  count: number;
+  readonly buckets: Float64Array;
+};
 
 /** Bounds of a histogram that names none; those of Prometheus' own clients. */
 const DEFAULT_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 /** Raw label values that are remembered; beyond it they are judged again each time. */
 const MAX_REMEMBERED = 2_000;
-
-const escaped = (text: string): string => text.replace(/[\\"\n]/g, (char) => (char === '\n' ? '\\n' : `\\${char}`));
 
 /** Finds the slot of label values. Raw values are remembered, closed ones decide. */
 const slotsOf = (metric: Metric, bounds: readonly number[]) => {
@@ -49,17 +53,17 @@ const slotsOf = (metric: Metric, bounds: readonly number[]) => {
   const slots = new Map<string, Slot>();
   const remembered = new Map<string, Slot>();
   const judge = (labels: Readonly<Record<string, string>>): Slot => {
-    const text = names
-      .map((name) => {
-        const known = metric.labels[name] ?? [];
-        const value = labels[name] ?? OTHER_LABEL;
-        const isKnown = known instanceof RegExp ? known.test(value) : known.includes(value);
-        return `${name}="${escaped(isKnown ? value : OTHER_LABEL)}"`;
-      })
-      .join(',');
+    const closed: Record<string, string> = {};
+    for (const name of names) {
+      const known = metric.labels[name] ?? [];
+      const value = labels[name] ?? OTHER_LABEL;
+      const isKnown = known instanceof RegExp ? known.test(value) : known.includes(value);
+      closed[name] = isKnown ? value : OTHER_LABEL;
+    }
+    const text = Object.values(closed).join('\u0000');
     const held = slots.get(text);
     if (held !== undefined) return held;
-    const slot = { labels: text, value: 0, count: 0, buckets: new Float64Array(bounds.length) };
+    const slot = { labels: closed, value: 0, count: 0, buckets: new Float64Array(bounds.length) };
     slots.set(text, slot);
     return slot;
   };
@@ -77,41 +81,39 @@ const slotsOf = (metric: Metric, bounds: readonly number[]) => {
   return { slots, find };
 };
 
-const numberText = (value: number): string =>
-  value === Number.POSITIVE_INFINITY ? '+Inf' : value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value);
+/** One series as prom-client's registry reads it. */
+type Value = Readonly<{ metricName?: string; labels: Readonly<Record<string, string | number>>; value: number }>;
 
-const series = (name: string, labels: string, value: number): string =>
-  labels === '' ? `${name} ${numberText(value)}` : `${name}{${labels}} ${numberText(value)}`;
-
-const histogramLines = (name: string, slot: Slot, bounds: readonly number[]): readonly string[] => {
-  const head = slot.labels === '' ? '' : `${slot.labels},`;
+const histogramValues = (name: string, slot: Slot, bounds: readonly number[]): readonly Value[] => {
+  const { labels } = slot;
+  const bucket = (le: string | number, value: number): Value => ({
+    metricName: `${name}_bucket`,
+    labels: { ...labels, le },
+    value,
+  });
   let below = 0;
   const buckets = bounds.map((bound, at) => {
     below += slot.buckets[at] ?? 0;
-    return series(`${name}_bucket`, `${head}le="${bound}"`, below);
+    return bucket(bound, below);
   });
   return [
     ...buckets,
-    series(`${name}_bucket`, `${head}le="+Inf"`, slot.count),
-    series(`${name}_sum`, slot.labels, slot.value),
-    series(`${name}_count`, slot.labels, slot.count),
+    bucket('+Inf', slot.count),
+    { metricName: `${name}_sum`, labels, value: slot.value },
+    { metricName: `${name}_count`, labels, value: slot.count },
   ];
 };
 
-type Made = Readonly<{ instrument: unknown; lines: () => readonly string[] }>;
+type Made = Readonly<{ instrument: unknown; values: () => readonly Value[] }>;
 
 const make = (metric: Metric<MetricType>): Made => {
   const bounds = metric.type === 'histogram' ? (metric.buckets ?? DEFAULT_BUCKETS) : [];
   const { slots, find } = slotsOf(metric, bounds);
-  const head = [`# HELP ${metric.name} ${metric.help.replace(/[\\\n]/g, ' ')}`, `# TYPE ${metric.name} ${metric.type}`];
   const check = (value: number): number => {
     if (!Number.isFinite(value)) throw new TypeError(`${metric.name}: ${value} is not a number that can be counted`);
     return value;
   };
-  const plain = (): readonly string[] => [
-    ...head,
-    ...[...slots.values()].map((slot) => series(metric.name, slot.labels, slot.value)),
-  ];
+  const plain = (): readonly Value[] => [...slots.values()].map(({ labels, value }) => ({ labels, value }));
   switch (metric.type) {
     case 'counter':
       return {
@@ -121,7 +123,7 @@ const make = (metric: Metric<MetricType>): Made => {
             find(labels).value += by;
           },
         },
-        lines: plain,
+        values: plain,
       };
     case 'gauge':
       return {
@@ -130,7 +132,7 @@ const make = (metric: Metric<MetricType>): Made => {
             find(labels).value = value;
           },
         },
-        lines: plain,
+        values: plain,
       };
     case 'histogram':
       return {
@@ -146,24 +148,38 @@ const make = (metric: Metric<MetricType>): Made => {
             }
           },
         },
-        lines: () => [...head, ...[...slots.values()].flatMap((slot) => histogramLines(metric.name, slot, bounds))],
+        values: () => [...slots.values()].flatMap((slot) => histogramValues(metric.name, slot, bounds)),
       };
   }
+};
+
+/** The metric as the registry asks for it: it reads `name`, and the answer of `get`. */
+const pageMetric = (metric: Metric<MetricType>, values: Made['values']): PageMetric => {
+  const { name, help, type } = metric;
+  const get = async () => ({ name, help, type, aggregator: 'sum', values: values() });
+  return { name, get } as unknown as PageMetric;
 };
 
 /** Instruments of the given definitions and the page that shows them. Each call makes a registry of its own. */
 export const createMetrics = <const D extends Readonly<Record<string, Metric>>>(
   definitions: D,
 ): Readonly<{ instruments: Instruments<D>; page: MetricsPage }> => {
+  const registry = new Registry();
   const setters: (() => void)[] = [];
-  const made = Object.entries(definitions).map(([key, metric]) => [key, make(metric)] as const);
+  const instruments = Object.fromEntries(
+    Object.entries(definitions).map(([key, metric]) => {
+      const { instrument, values } = make(metric);
+      registry.registerMetric(pageMetric(metric, values));
+      return [key, instrument];
+    }),
+  ) as Instruments<D>;
   return {
-    instruments: Object.fromEntries(made.map(([key, { instrument }]) => [key, instrument])) as Instruments<D>,
+    instruments,
     page: {
-      contentType: 'text/plain; version=0.0.4; charset=utf-8',
+      contentType: registry.contentType,
       render: async () => {
         for (const set of setters) set();
-        return `${made.map(([, { lines }]) => lines().join('\n')).join('\n\n')}\n`;
+        return registry.metrics();
       },
       onScrape: (set) => {
         setters.push(set);

@@ -39,7 +39,7 @@ export const ROOMS: readonly Room[] = [
     node: true,
   },
   { name: 'base/model', files: ['base/model/**'], ours: base, packages: ['zod', 'openai', 'undici'], node: true },
-  { name: 'base', files: ['base/**'], ours: base, packages: ['zod', 'pino', 'yaml'], node: true },
+  { name: 'base', files: ['base/**'], ours: base, packages: ['zod', 'pino', 'prom-client', 'yaml'], node: true },
   {
     name: 'kube (pure)',
     files: ['kube/{conditions,names,owner,covers,resource-types,cache}.ts'],
