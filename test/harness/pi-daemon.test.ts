@@ -165,11 +165,10 @@ export default (pi: any) => pi.registerTool({ name: 'block', label: 'b', descrip
     await endOf(await run('@@say old'));
     assert.match(JSON.stringify(rig.provider.requests.at(-1)?.body), /bumblebee/);
     const body = { revision: 2, env: { SHOP_KEY: 'rotated-value' } };
+    const shaNow = async () => ((await daemon.health()).harness.details as { agentsMd: { sha: string } }).agentsMd.sha;
+    const before = await shaNow();
     await daemon.call('POST', '/beeuni/env', rig.controlPlane.daemonCredential, body);
-    await until('health names the new file', async () => {
-      const { agentsMd } = (await daemon.health()).harness.details as { agentsMd: { sha: string } };
-      return agentsMd.sha !== undefined && JSON.stringify(agentsMd).includes('"bytes":32') === true;
-    });
+    await until('health names the new file', async () => (await shaNow()) !== before);
     await endOf(await run('@@tool bash {"command":"printenv SHOP_KEY"}\n@@say new'));
     const request = JSON.stringify(rig.provider.requests.at(-1)?.body);
     assert.match(request, /dragonfly/);
