@@ -1,15 +1,14 @@
-// Opens what a path of the workspace names, one component below the open folder before it, so that nothing that is swapped on the
-// way leads anywhere else: there is no check whose result could be old. Linux only: `/proc/self/fd` stands for `openat`.
+// Opens what a path of the workspace names, by the walk that follows no link (tools/files/folder-walk.ts), in the errors of the API.
 // Must not know what is done with a file. Source: FF5, FF6.
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { ConflictError, ForbiddenError, InvalidError, LimitError, NotFoundError } from '#base/errors.ts';
+import { type OpenFolder, PathRefusal, withFolder } from '#daemon/tools/files/folder-walk.ts';
 
 /** Longest name of one component, and most components. */
 const MAX_NAME_BYTES = 255;
 const MAX_DEPTH = 64;
 
-const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 /** Non-blocking, so that a FIFO without a writer answers at once. */
 const FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
 
@@ -65,39 +64,30 @@ export const fileError = (error: unknown, path: string): Error => {
   }
 };
 
-/** The path of a name below an open folder, for one system call. */
-export const below = (folder: FileHandle, name: string): string => `/proc/self/fd/${folder.fd}/${name}`;
-
 /**
- * Opens the folder that the names lead to, from the root, and gives it to `use`; every handle is closed afterwards. Errors: those of
- * fileError.
+ * Opens the folder that the names lead to, from the root, and gives it to `use`. Errors: those of fileError; NotFoundError when one is
+ * missing.
  */
 export const inFolder = async <T>(
   root: string,
   names: readonly string[],
   path: string,
-  use: (folder: FileHandle) => Promise<T>,
+  use: (folder: OpenFolder) => Promise<Readonly<{ result: T }>>,
 ): Promise<T> => {
-  let folder: FileHandle | undefined;
   try {
-    folder = await open(root, FOLDER);
-    for (const name of names) {
-      const next: FileHandle = await open(below(folder, name), FOLDER);
-      await folder.close();
-      folder = next;
-    }
-    return await use(folder);
+    const done = await withFolder(root, names, false, use);
+    if (done !== undefined) return done.result;
   } catch (error) {
+    if (error instanceof PathRefusal) throw new ForbiddenError('path_not_allowed', error.message);
     throw fileError(error, path);
-  } finally {
-    await folder?.close();
   }
+  throw new NotFoundError('not_found', `${JSON.stringify(path.slice(0, 256))} is not in the workspace`);
 };
 
 /** Opens a name of an open folder for reading without following it; `undefined` for a link. Errors: Node's. */
-export const openName = async (folder: FileHandle, name: string): Promise<FileHandle | undefined> => {
+export const openName = async (folder: OpenFolder, name: string): Promise<FileHandle | undefined> => {
   try {
-    return await open(below(folder, name), FILE);
+    return await open(folder.at(name), FILE);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ELOOP') return undefined;
     throw error;

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { constants, type Dirent } from 'node:fs';
 import { type FileHandle, lstat, open, readdir, rename, unlink } from 'node:fs/promises';
 import { ForbiddenError, InvalidError, LimitError } from '#base/errors.ts';
+import type { OpenFolder } from '#daemon/tools/files/folder-walk.ts';
 import {
   type FileContent,
   type FileView,
@@ -11,7 +12,7 @@ import {
   MAX_FOLDER_ENTRIES,
   type WrittenFile,
 } from '#schema/wire/files.ts';
-import { below, inFolder, namesOf, openName } from './open-beneath.ts';
+import { inFolder, namesOf, openName } from './open-beneath.ts';
 
 /** The files of one workspace. Errors: ForbiddenError `path_not_allowed`, NotFoundError, InvalidError, LimitError. */
 export type WorkspaceFiles = Readonly<{
@@ -25,14 +26,14 @@ const typeOf = (entry: Dirent): 'file' | 'folder' | 'link' | 'other' => {
   return entry.isFile() ? 'file' : 'other';
 };
 
-const listFolder = async (folder: FileHandle, path: string): Promise<FileView> => {
-  const all = await readdir(`/proc/self/fd/${folder.fd}`, { withFileTypes: true });
+const listFolder = async (folder: Pick<OpenFolder, 'self'>, path: string): Promise<FileView> => {
+  const all = await readdir(folder.self, { withFileTypes: true });
   const shown = all.sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, MAX_FOLDER_ENTRIES);
   const entries = [];
   for (const entry of shown) {
     const type = typeOf(entry);
     // An entry may be gone by now; then its size is not known.
-    const stat = type === 'file' ? await lstat(below(folder, entry.name)).catch(() => undefined) : undefined;
+    const stat = type === 'file' ? await lstat(`${folder.self}/${entry.name}`).catch(() => undefined) : undefined;
     entries.push({ name: entry.name, type, sizeBytes: stat?.size ?? null });
   }
   return { type: 'folder', path, entries, truncated: all.length > shown.length };
@@ -84,8 +85,8 @@ const bytesOf = ({ encoding, content }: FileContent): Buffer => {
 };
 
 /** Mode of the file that is replaced; undefined when there is none. Errors: ForbiddenError, InvalidError. */
-const modeBefore = async (folder: FileHandle, name: string, path: string): Promise<number | undefined> => {
-  const before = await lstat(below(folder, name)).catch((error: NodeJS.ErrnoException) => {
+const modeBefore = async (folder: OpenFolder, name: string, path: string): Promise<number | undefined> => {
+  const before = await lstat(folder.at(name)).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined;
     throw error;
   });
@@ -98,15 +99,15 @@ const modeBefore = async (folder: FileHandle, name: string, path: string): Promi
 };
 
 /** Writes beside the file and puts it in its place in one step: nobody sees half of it, and no link is ever written through. */
-const replaceFile = async (folder: FileHandle, name: string, bytes: Buffer, mode: number): Promise<void> => {
-  const unfinished = below(folder, `.beeuni-${randomBytes(8).toString('hex')}`);
+const replaceFile = async (folder: OpenFolder, name: string, bytes: Buffer, mode: number): Promise<void> => {
+  const unfinished = folder.at(`.beeuni-${randomBytes(8).toString('hex')}`);
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
   const file = await open(unfinished, flags, mode);
   try {
     await file.writeFile(bytes);
     await file.chmod(mode);
     await file.sync();
-    await rename(unfinished, below(folder, name));
+    await rename(unfinished, folder.at(name));
   } catch (error) {
     await unlink(unfinished).catch(() => {});
     throw error;
@@ -120,15 +121,17 @@ export const makeWorkspaceFiles = (root: string): WorkspaceFiles => ({
   read: async (path) => {
     const names = namesOf(path);
     const last = names.at(-1);
-    if (last === undefined) return inFolder(root, [], path, (folder) => listFolder(folder, ''));
+    if (last === undefined)
+      return inFolder(root, [], path, async (folder) => ({ result: await listFolder(folder, '') }));
     return inFolder(root, names.slice(0, -1), path, async (folder) => {
       const opened = await openName(folder, last);
       if (opened === undefined) {
         throw new ForbiddenError('path_not_allowed', `${JSON.stringify(path)} is a link, and links are not followed`);
       }
       try {
-        const stat = await opened.stat();
-        return await (stat.isDirectory() ? listFolder(opened, names.join('/')) : readOpened(opened, names.join('/')));
+        const shown = names.join('/');
+        if (!(await opened.stat()).isDirectory()) return { result: await readOpened(opened, shown) };
+        return { result: await listFolder({ self: `/proc/self/fd/${opened.fd}` }, shown) };
       } finally {
         await opened.close();
       }
@@ -145,7 +148,7 @@ export const makeWorkspaceFiles = (root: string): WorkspaceFiles => ({
     return inFolder(root, names.slice(0, -1), path, async (folder) => {
       const before = await modeBefore(folder, last, path);
       await replaceFile(folder, last, bytes, before ?? 0o644);
-      return { path: names.join('/'), sizeBytes: bytes.length, created: before === undefined };
+      return { result: { path: names.join('/'), sizeBytes: bytes.length, created: before === undefined } };
     });
   },
 });
