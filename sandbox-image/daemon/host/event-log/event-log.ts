@@ -8,6 +8,7 @@ import type { Logger } from '#base/log.ts';
 import type { DaemonEvent, EventType, TypedEvent } from '#schema/events/envelope.ts';
 import { MAX_APPEND_EVENTS } from '#schema/wire/turns.ts';
 import { boundData } from './bound-event.ts';
+import { closingsOf } from './close-leftovers.ts';
 import type { Batch, Leftovers, Spool } from './spool.ts';
 
 /** Where an event belongs. */
@@ -71,7 +72,7 @@ const MAX_MEMORY_LINES = 2_000;
 
 type Waiter = Readonly<{ n: number; resolve: (done: boolean) => void }>;
 
-/** Starts the log: first what earlier daemons left, under new numbers and their own ids, then what is emitted. */
+/** Starts the log: first what earlier daemons left, under new numbers and their own ids, and its ends; then what is emitted. */
 export const startEventLog = (ports: EventLogPorts): EventLog => {
   const { spool, clock, log } = ports;
   const { softBytes, hardBytes } = ports.limits ?? DEFAULT_LIMITS;
@@ -198,6 +199,8 @@ export const startEventLog = (ports: EventLogPorts): EventLog => {
     const { n: _n, ...rest } = event;
     write(rest);
   }
+  const at = new Date(clock.nowMs()).toISOString();
+  for (const event of closingsOf(ports.leftovers.events)) write({ ...event, at, hidden: false, causedBy: null });
   ports.leftovers.forget();
 
   return {
