@@ -41,6 +41,8 @@ describe('a workspace behind the control plane', { timeout: 300_000 }, () => {
   let listening: Listening;
   let ada: CallPlace;
   const writes: Write[] = [];
+  const known = new Set([TOKEN, 'bob-token', 'eve-token']);
+  const allowed = new Set([TOKEN, 'eve-token']);
 
   before(async () => {
     rig = await makeRig();
@@ -63,12 +65,12 @@ describe('a workspace behind the control plane', { timeout: 300_000 }, () => {
     const guard: Guard<Caller> = {
       authenticate: async ({ header }) => {
         const token = /^Bearer (.+)$/.exec(header('authorization') ?? '')?.[1];
-        if (token !== TOKEN && token !== 'bob-token') throw new UnauthenticatedError('no valid token');
+        if (token === undefined || !known.has(token)) throw new UnauthenticatedError('no valid token');
         return { kind: 'user', username: token, uid: token, groups: [], extra: {} };
       },
       authorize: async ({ route }, caller) => {
-        const isAda = caller.kind === 'user' && caller.username === TOKEN;
-        if (!isAda) throw new ForbiddenError('forbidden', `bob may not call ${route.operationId}`);
+        if (caller.kind !== 'user' || !allowed.has(caller.username))
+          throw new ForbiddenError('forbidden', `bob may not call ${route.operationId}`);
       },
     };
     const handlers = makeWorkspaceHandlers({
@@ -212,6 +214,25 @@ describe('a workspace behind the control plane', { timeout: 300_000 }, () => {
       const socket = openSocket(terminalUrl('fix-login', '?command=true'), { authorization });
       return Promise.race([socket.refusal.then(() => false), socket.notice('exit').then(() => true)]);
     });
+  });
+
+  it('20-control-plane §1 a right or a token that is taken away ends open terminals within seconds, and only theirs', async () => {
+    const eve = { authorization: 'Bearer eve-token' };
+    const mine = openSocket(terminalUrl('fix-login', '?command=cat'), { authorization });
+    await mine.notice('attached');
+    for (const [take, giveBack] of [
+      [() => allowed.delete('eve-token'), () => allowed.add('eve-token')],
+      [() => known.delete('eve-token'), () => known.add('eve-token')],
+    ] as const) {
+      const socket = openSocket(terminalUrl('fix-login', '?command=cat'), eve);
+      await socket.notice('attached');
+      take();
+      await socket.closed;
+      giveBack();
+    }
+    mine.send('still here\r');
+    await mine.shows('still here\r\nstill here');
+    mine.close();
   });
 
   it('a server that stops ends its terminals at once', async () => {

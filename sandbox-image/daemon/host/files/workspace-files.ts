@@ -2,7 +2,7 @@
 // moment. Must not know HTTP. Source: 20-control-plane §3, FF5, FF6.
 import { randomBytes } from 'node:crypto';
 import { constants, type Dirent } from 'node:fs';
-import { type FileHandle, lstat, open, readdir, rename, unlink } from 'node:fs/promises';
+import { type FileHandle, lstat, open, opendir, rename, unlink } from 'node:fs/promises';
 import { ForbiddenError, InvalidError, LimitError } from '#base/errors.ts';
 import type { OpenFolder } from '#daemon/tools/files/folder-walk.ts';
 import {
@@ -20,6 +20,9 @@ export type WorkspaceFiles = Readonly<{
   write: (path: string, content: FileContent) => Promise<WrittenFile>;
 }>;
 
+/** Entries that are read of a folder at most; of those the first by name are shown. */
+const MAX_READ_ENTRIES = 10_000;
+
 const typeOf = (entry: Dirent): 'file' | 'folder' | 'link' | 'other' => {
   if (entry.isSymbolicLink()) return 'link';
   if (entry.isDirectory()) return 'folder';
@@ -27,7 +30,15 @@ const typeOf = (entry: Dirent): 'file' | 'folder' | 'link' | 'other' => {
 };
 
 const listFolder = async (folder: Pick<OpenFolder, 'self'>, path: string): Promise<FileView> => {
-  const all = await readdir(folder.self, { withFileTypes: true });
+  const all: Dirent[] = [];
+  let isCut = false;
+  for await (const entry of await opendir(folder.self, { bufferSize: 256 })) {
+    if (all.length < MAX_READ_ENTRIES) all.push(entry);
+    else {
+      isCut = true;
+      break;
+    }
+  }
   const shown = all.sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, MAX_FOLDER_ENTRIES);
   const entries = [];
   for (const entry of shown) {
@@ -36,7 +47,7 @@ const listFolder = async (folder: Pick<OpenFolder, 'self'>, path: string): Promi
     const stat = type === 'file' ? await lstat(`${folder.self}/${entry.name}`).catch(() => undefined) : undefined;
     entries.push({ name: entry.name, type, sizeBytes: stat?.size ?? null });
   }
-  return { type: 'folder', path, entries, truncated: all.length > shown.length };
+  return { type: 'folder', path, entries, truncated: isCut || all.length > shown.length };
 };
 
 const readStart = async (file: FileHandle, limit: number): Promise<Buffer> => {

@@ -41,10 +41,12 @@ const withoutFilters = async (run: RunGit): Promise<readonly string[]> => {
 const count = (text: string | undefined): number | null =>
   text !== undefined && /^\d+$/.test(text) ? Number(text) : null;
 
+/** Records of an output that git ends with NUL; what the limit of the output has cut is left out. */
+const records = (text: string): readonly string[] => text.slice(0, text.lastIndexOf('\0') + 1).split('\0');
+
 /** Reads `--numstat -z`: additions, deletions, path. Pure. */
 export const parseNumstat = (text: string): WorkspaceDiff['files'] =>
-  text
-    .split('\0')
+  records(text)
     .filter((line) => line.includes('\t'))
     .map((line) => {
       const [additions, deletions, ...path] = line.split('\t');
@@ -60,10 +62,10 @@ export const diffWorkspace = async (run: RunGit, baseCommit: string): Promise<Wo
     throw new UnavailableError('repository_unreachable', `git ${words[0]} failed: ${gitMessage(result.stderr)}`);
   };
   const head = (await git('rev-parse', '--quiet', '--verify', 'HEAD').catch(() => '')).trim();
-  const files = parseNumstat(await git(...DIFF, '--numstat', '-z', baseCommit, '--'));
-  const untracked = (await git('ls-files', '--others', '--exclude-standard', '-z'))
-    .split('\0')
-    .filter((path) => path !== '');
+  const counts = await git(...DIFF, '--numstat', '-z', baseCommit, '--');
+  const files = parseNumstat(counts);
+  const others = await git('ls-files', '--others', '--exclude-standard', '-z');
+  const untracked = records(others).filter((path) => path !== '');
   const patch = await git(...DIFF, '--unified=3', baseCommit, '--');
   return {
     baseCommit,
@@ -71,6 +73,9 @@ export const diffWorkspace = async (run: RunGit, baseCommit: string): Promise<Wo
     files: files.slice(0, MAX_FILES),
     untracked: untracked.slice(0, MAX_FILES),
     patch: patch.slice(0, MAX_PATCH),
-    truncated: files.length > MAX_FILES || untracked.length > MAX_FILES || patch.length >= MAX_PATCH,
+    truncated:
+      files.length > MAX_FILES ||
+      untracked.length > MAX_FILES ||
+      [counts, others, patch].some((text) => text.length >= MAX_PATCH),
   };
 };
