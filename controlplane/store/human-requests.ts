@@ -14,6 +14,11 @@ export const REQUEST_EVENTS = [
   'question.rejected',
 ] as const;
 
+/** Open requests of a session beyond which no more are listed: no harness asks so much, a hostile sandbox might. */
+const MAX_OPEN = 64;
+/** Units: UTF-16 units of JSON. */
+const MAX_DATA_LENGTH = 32_768;
+
 /** A request that was asked, or one that ended. */
 export type RequestChange =
   | Readonly<{ kind: 'asked'; sessionUid: string; generation: number; request: RequestKind; event: DaemonEvent }>
@@ -50,11 +55,22 @@ export const requestChangeOf = (
 const timeOf = (value: unknown): string | null =>
   typeof value === 'string' && !Number.isNaN(Date.parse(value)) ? value : null;
 
-/** Stores requests that were asked; a repeated one changes nothing. */
+/** What people are shown of a request, as JSON that a list of many can hold. */
+const boundedData = (data: DaemonEvent['data']): string => {
+  const whole = JSON.stringify(data);
+  if (whole.length <= MAX_DATA_LENGTH) return whole;
+  const { id, permission, patterns, questions, deadlineAt } = data;
+  const short = JSON.stringify({ id, permission, patterns, questions, deadlineAt, cut: true });
+  return short.length <= MAX_DATA_LENGTH ? short : JSON.stringify({ id, deadlineAt, cut: true });
+};
+
+/** Stores requests that were asked, unless very many of the session are open; a repeated one changes nothing. */
 export const insertRequests = (changes: readonly Extract<RequestChange, { kind: 'asked' }>[]): Statement => ({
   text: `insert into human_requests (session_uid, id, kind, generation, thread_id, turn_id, data, asked_at, deadline_at)
-    select * from unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::text[], $6::text[], $7::json[],
-      $8::timestamptz[], $9::timestamptz[]) on conflict do nothing`,
+    select r.* from unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::text[], $6::text[], $7::json[],
+      $8::timestamptz[], $9::timestamptz[]) as r(session_uid, id, kind, generation, thread_id, turn_id, data, asked_at, deadline_at)
+    where (select count(*) from human_requests o where o.session_uid = r.session_uid and o.ended_at is null) < ${MAX_OPEN}
+    on conflict do nothing`,
   values: [
     changes.map((change) => change.sessionUid),
     changes.map((change) => change.event.data['id']),
@@ -62,7 +78,7 @@ export const insertRequests = (changes: readonly Extract<RequestChange, { kind: 
     changes.map((change) => change.generation),
     changes.map((change) => change.event.threadId),
     changes.map((change) => change.event.turnId),
-    changes.map((change) => JSON.stringify(change.event.data)),
+    changes.map((change) => boundedData(change.event.data)),
     changes.map((change) => change.event.at),
     changes.map((change) => timeOf(change.event.data['deadlineAt'])),
   ],

@@ -46,10 +46,10 @@ export type HitRow = Readonly<{
 
 type EventRow = FoldedEvent & Readonly<{ data: Readonly<Record<string, unknown>> }>;
 
-/** JSON without the one character that Postgres' functions on JSON cannot read. */
+/** JSON without what Postgres' functions on JSON cannot read. */
 const jsonOf = (value: unknown): string =>
   JSON.stringify(value, (_key, inner: unknown) =>
-    typeof inner === 'string' ? inner.replaceAll('\u0000', '\ufffd') : inner,
+    typeof inner === 'string' ? inner.toWellFormed().replaceAll('\u0000', '\ufffd') : inner,
   );
 
 /** Events of one transaction. */

@@ -103,6 +103,18 @@ describe('foldTranscript', () => {
     assert.deepEqual(foldTranscript(EMPTY, events).messages, []);
   });
 
+  it('takes nothing under an id that no table can hold', () => {
+    for (const id of ['', 'x'.repeat(129), 'a\u0000b', 7]) {
+      const events = [
+        event('message.updated', { message: { id, role: 'user' } }),
+        event('message.part.updated', { part: { id, messageId: 'm1', type: 'text' } }),
+        event('message.part.delta', { messageId: id, partId: 'p', field: 'text', delta: 'x' }),
+      ];
+      const { messages, parts } = foldTranscript(EMPTY, events);
+      assert.deepEqual([messages.length, parts.length], [0, 0], JSON.stringify(id));
+    }
+  });
+
   it('gives search the text that people see, and nothing else', () => {
     const { parts } = stored([
       part('m1', 'seen', { text: 'seen' }),

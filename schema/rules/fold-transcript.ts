@@ -65,8 +65,13 @@ export const FOLDED_TYPES = [
 
 type Fields = Readonly<Record<string, unknown>>;
 
+const MAX_ID = 128;
+
 const fieldsOf = (value: unknown): Fields => (typeof value === 'object' && value !== null ? (value as Fields) : {});
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+/** An id that a table can hold; what a sandbox makes up beyond that is no id. */
+const idOf = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' && value.length <= MAX_ID && !value.includes('\u0000') ? value : undefined;
 
 /** Key of a part in FoldState. */
 export const partKey = (messageId: string, id: string): string => `${messageId} ${id}`;
@@ -87,9 +92,9 @@ export const referencesOf = (
   const callIds = new Set<string>();
   for (const { data } of events) {
     const part = fieldsOf(data['part']);
-    const messageId = textOf(fieldsOf(data['message'])['id']) ?? textOf(part['messageId']) ?? textOf(data['messageId']);
-    const partId = textOf(part['id']) ?? textOf(data['partId']);
-    const callId = textOf(data['callId']);
+    const messageId = idOf(fieldsOf(data['message'])['id']) ?? idOf(part['messageId']) ?? idOf(data['messageId']);
+    const partId = idOf(part['id']) ?? idOf(data['partId']);
+    const callId = idOf(data['callId']);
     if (messageId !== undefined) messageIds.add(messageId);
     if (messageId !== undefined && partId !== undefined) partKeys.set(partKey(messageId, partId), [messageId, partId]);
     if (callId !== undefined) callIds.add(callId);
@@ -131,7 +136,7 @@ export const foldTranscript = (before: FoldState, events: readonly FoldedEvent[]
 
   const onMessage = (event: FoldedEvent): void => {
     const data = fieldsOf(event.data['message']);
-    const id = textOf(data['id']);
+    const id = idOf(data['id']);
     if (id === undefined) return;
     const known = messages.get(id);
     const { thread_id: threadId, turn_id: turnId, hidden, seq } = event;
@@ -140,18 +145,18 @@ export const foldTranscript = (before: FoldState, events: readonly FoldedEvent[]
 
   const onPart = (event: FoldedEvent): void => {
     const data = fieldsOf(event.data['part']);
-    const messageId = textOf(data['messageId']);
-    const id = textOf(data['id']);
+    const messageId = idOf(data['messageId']);
+    const id = idOf(data['id']);
     if (messageId === undefined || id === undefined) return;
     ensureMessage(messageId, event);
     const known = parts.get(partKey(messageId, id));
-    const callId = textOf(data['callId']) ?? null;
+    const callId = idOf(data['callId']) ?? null;
     setPart({ messageId, id, ordinal: known?.ordinal ?? event.seq, hidden: event.hidden, callId, data });
   };
 
   const onDelta = (event: FoldedEvent): void => {
-    const messageId = textOf(event.data['messageId']);
-    const id = textOf(event.data['partId']);
+    const messageId = idOf(event.data['messageId']);
+    const id = idOf(event.data['partId']);
     const field = textOf(event.data['field']);
     const delta = textOf(event.data['delta']);
     if (messageId === undefined || id === undefined || field !== 'text' || delta === undefined) return;
@@ -164,7 +169,7 @@ export const foldTranscript = (before: FoldState, events: readonly FoldedEvent[]
   };
 
   const onTerminal = ({ type, data }: FoldedEvent): void => {
-    const callId = textOf(data['callId']);
+    const callId = idOf(data['callId']);
     const part = callId === undefined ? undefined : [...parts.values()].find((each) => each.callId === callId);
     if (part === undefined) return;
     const isUncertain = type === 'effect.uncertain';
@@ -191,12 +196,12 @@ export const foldTranscript = (before: FoldState, events: readonly FoldedEvent[]
     else if (type === 'message.part.updated') onPart(event);
     else if (type === 'message.part.delta') onDelta(event);
     else if (type === 'tool.terminal' || type === 'effect.uncertain') onTerminal(event);
-    else if (type === 'message.removed') removeMessage(textOf(data['messageId']) ?? '');
-    else if (type === 'session.reverted') revertedFrom = textOf(data['messageId']) ?? null;
+    else if (type === 'message.removed') removeMessage(idOf(data['messageId']) ?? '');
+    else if (type === 'session.reverted') revertedFrom = idOf(data['messageId']) ?? null;
     else if (type === 'session.unreverted' || type === 'turn.started') revertedFrom = null;
     else if (type === 'message.part.removed') {
-      const messageId = textOf(data['messageId']) ?? '';
-      const id = textOf(data['partId']) ?? '';
+      const messageId = idOf(data['messageId']) ?? '';
+      const id = idOf(data['partId']) ?? '';
       const key = partKey(messageId, id);
       parts.delete(key);
       changedParts.delete(key);

@@ -173,6 +173,22 @@ describe('what harnesses ask people', () => {
     assert.equal((await answer([['B'], ['C', 'my own']])).view.state, 'answered');
   });
 
+  it('stays small when a sandbox asks very much and very often', async () => {
+    const all = fresh();
+    const { generation } = await claimed('flood');
+    const large = { metadata: { diff: 'x'.repeat(200_000) } };
+    for (let batch = 0; batch < 4; batch += 1) {
+      const events = Array.from({ length: 40 }, (_, at) =>
+        asked(batch * 40 + at + 1, `per_${batch}_${at}`, null, large),
+      );
+      await parts.append({ sessionUid: 'flood', generation, events });
+    }
+    const page = await all.listOpen({ limit: 200 }, async (_kind, _namespace, name) => name === 'flood');
+    assert.equal(page.items.length, 80);
+    assert.ok(JSON.stringify(page).length < 100_000);
+    assert.deepEqual([page.items[0]?.data['patterns'], page.items[0]?.data['cut']], [['rm x'], true]);
+  });
+
   it('J12 A121 ends what a lost daemon asked and what it ran, before the one end of its turn', async () => {
     const all = fresh();
     const claim = await claimed('lost');

@@ -21,6 +21,8 @@ export type RuntimeVerbsPorts = Readonly<{
   /** The harness, undefined before it was started. */
   harness: () => Harness | undefined;
   turns: () => Turns | undefined;
+  /** Resolves once every event so far is stored, or after a bounded time: who changed something reads it then. */
+  stored: () => Promise<unknown>;
   /** Texts that must not leave. */
   secrets: () => readonly string[];
 }>;
@@ -68,6 +70,7 @@ export const makeRuntimeVerbs = (ports: RuntimeVerbsPorts): RuntimeVerbs => {
     if (turns === undefined) throw new UnavailableError('runtime_not_ready', 'the harness is still starting');
     const result = await turns.whileIdle(work);
     if (result === undefined) throw new ConflictError('turn_running', 'a turn runs; wait for its end or abort it');
+    await ports.stored();
     return result.value;
   };
 

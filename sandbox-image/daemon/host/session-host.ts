@@ -91,6 +91,8 @@ const MANAGED_SKILLS = fileURLToPath(new URL('../../skills', import.meta.url));
 /** Parts of the 30 s that stay after the drain. Units: milliseconds. */
 const PUSH_LIMIT_MS = 10_000;
 const FLUSH_LIMIT_MS = 10_000;
+/** How long a verb waits for its events to be stored. Units: milliseconds. */
+const VERB_FLUSH_LIMIT_MS = 5_000;
 const HARNESS_STOP_MS = 2_000;
 
 /** Starts serving; returns at once, the boot goes on by itself. */
@@ -424,6 +426,7 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
     verbs: makeRuntimeVerbs({
       harness: () => harness,
       turns: () => turns,
+      stored: () => events.flush(VERB_FLUSH_LIMIT_MS),
       secrets: () => [...Object.values(grants.environment), claim.credential, claim.daemonCredential, ports.relayToken],
     }),
     answer: giveAnswer,
