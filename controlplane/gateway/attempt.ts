@@ -2,8 +2,9 @@
 // time limits and the client's leaving end it at once. Nothing is sent before the first byte of a good answer came.
 // Must not know models, budgets or what comes after an attempt. Source: 20-control-plane §5, FC1 to FC6.
 import type { ServerResponse } from 'node:http';
-import type { Dispatcher } from 'undici';
 import type { Clock } from '#base/clock.ts';
+import type { AnswerHeaders } from './answer-parser.ts';
+import type { UpstreamCall, UpstreamHandler } from './connections.ts';
 import type { Meter, Metered } from './meter.ts';
 import { makeBodyMeter, makeStreamMeter } from './stream-meter.ts';
 import type { UpstreamSlot } from './upstream.ts';
@@ -50,13 +51,13 @@ const incomplete = new Error('the answer of the provider is not complete');
 type Refused = { status: number; retryAfter: string | undefined; parts: Buffer[]; bytes: number };
 
 /** A class, and not a closure, as there is one for every call and most of its members are functions. */
-class RunningAttempt implements Attempt, Dispatcher.DispatchHandler {
+class RunningAttempt implements Attempt, UpstreamHandler {
   readonly end: Promise<AttemptEnd>;
   readonly #request: AttemptRequest;
   readonly #clock: AttemptPorts['clock'];
   readonly #watch: CallWatch;
   #settle: (end: AttemptEnd) => void = () => undefined;
-  #controller: Dispatcher.DispatchController | undefined;
+  #call: UpstreamCall | undefined;
   #meter: Meter | undefined;
   #isStream = false;
   #firstByteMs: number | undefined;
@@ -77,33 +78,18 @@ class RunningAttempt implements Attempt, Dispatcher.DispatchHandler {
 
   start(): void {
     const { slot, wire, headers, body } = this.#request;
-    try {
-      slot.dispatcher.dispatch({ path: slot.path + wire.path, method: 'POST', headers, body }, this);
-    } catch (error) {
-      this.#stopped(error);
-    }
+    this.#call = slot.send({ path: slot.path + wire.path, headers, body }, this);
   }
 
   leave(): void {
     this.#watch.end('client_left');
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
-    if (this.#watch.ended() !== undefined) controller.abort(aborted);
-  }
-
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: Readonly<Record<string, string | string[] | undefined>>,
-  ): void {
-    if (status < 200) return;
+  onHead(status: number, headers: AnswerHeaders): void {
     if (status !== 200) {
-      const retryAfter = headers['retry-after'];
       this.#refused = {
         status,
-        retryAfter: retryAfter === undefined ? undefined : String(retryAfter),
+        retryAfter: headers['retry-after'],
         parts: [],
         bytes: 0,
       };
@@ -111,17 +97,17 @@ class RunningAttempt implements Attempt, Dispatcher.DispatchHandler {
     }
     const type = headers['content-type'];
     const { reported } = this.#request.wire;
-    this.#isStream = typeof type === 'string' && type.startsWith('text/event-stream');
+    this.#isStream = type?.startsWith('text/event-stream') === true;
     this.#meter = this.#isStream ? makeStreamMeter(reported) : makeBodyMeter(reported);
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onBody(chunk: Buffer): void {
     this.#watch.progress();
     const refused = this.#refused;
     if (refused !== undefined) {
       refused.bytes += chunk.length;
       if (refused.bytes <= MAX_ERROR_BYTES) refused.parts.push(chunk);
-      else this.#controller?.abort(aborted);
+      else this.#call?.abort(aborted);
       return;
     }
     this.#firstByteMs ??= this.#clock.monotonicMs() - this.#request.startedMs;
@@ -135,7 +121,7 @@ class RunningAttempt implements Attempt, Dispatcher.DispatchHandler {
     this.#held = [];
   }
 
-  onResponseEnd(): void {
+  onEnd(): void {
     if (this.#refused !== undefined) return this.#finishRefused(this.#refused);
     const metered = this.#meter?.result();
     const firstByteMs = this.#firstByteMs;
@@ -155,13 +141,12 @@ class RunningAttempt implements Attempt, Dispatcher.DispatchHandler {
     this.#finish({ kind: 'whole', metered, firstByteMs });
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+  onError(error: Error): void {
     this.#stopped(error);
   }
 
   #abort(): void {
-    if (this.#controller === undefined) this.#stopped(aborted);
-    else this.#controller.abort(aborted);
+    this.#call?.abort(aborted);
   }
 
   #head(contentLength?: number): void {
@@ -181,11 +166,11 @@ class RunningAttempt implements Attempt, Dispatcher.DispatchHandler {
       this.#goOn = () => {
         this.#isWaiting = false;
         this.#watch.progress();
-        this.#controller?.resume();
+        this.#call?.resume();
       };
       response.on('drain', this.#goOn);
     }
-    this.#controller?.pause();
+    this.#call?.pause();
   }
 
   #finish(end: AttemptEnd): void {

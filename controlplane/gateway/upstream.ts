@@ -3,9 +3,10 @@
 // Must not know keys, models or what is sent.
 import { lookup as dnsLookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
-import { type Dispatcher, Pool as HttpPool, fetch as undiciFetch } from 'undici';
+import { Pool as HttpPool, fetch as undiciFetch } from 'undici';
 import { ForbiddenError, LimitError } from '#base/errors.ts';
 import { checkBaseUrl, mayConnect } from '#schema/rules/provider-address.ts';
+import { type Connections, makeConnections } from './connections.ts';
 
 /** What of a provider decides about its connections. */
 export type UpstreamTarget = Readonly<{
@@ -21,7 +22,7 @@ export type ResolvedAddress = Readonly<{ address: string; family: 4 | 6 }>;
 export type LookupAll = (host: string) => Promise<readonly ResolvedAddress[]>;
 
 /** A place in the pool of a provider. `path`: path of its base URL, without a slash at the end. `release` must be called once. */
-export type UpstreamSlot = Readonly<{ dispatcher: Dispatcher; path: string; release: () => void }>;
+export type UpstreamSlot = Readonly<{ send: Connections['send']; path: string; release: () => void }>;
 
 /** The pools. */
 export type Upstreams = Readonly<{
@@ -73,7 +74,11 @@ const checkedLookup =
 type Pool = {
   readonly generation: number;
   readonly isAllowed: boolean;
-  readonly dispatcher: HttpPool;
+  readonly connections: Connections;
+  /** For the few calls that are made with a client; there from the first of them. */
+  dispatcher: HttpPool | undefined;
+  readonly url: URL;
+  readonly connectTimeoutMs: number;
   readonly path: string;
   active: number;
 };
@@ -98,20 +103,17 @@ export const makeUpstreams = (
       generation: target.generation,
       // Literal addresses reach no lookup, so they are judged here.
       isAllowed: checkBaseUrl(target.base_url, settings.allowedAddresses).ok,
-      dispatcher: new HttpPool(url.origin, {
-        connect: { lookup, timeout: target.timeouts.connect_ms, noDelay: true, keepAlive: true },
-        connections: maxConnections,
-        pipelining: 1,
-        headersTimeout: 0,
-        bodyTimeout: 0,
-        keepAliveTimeout: 30_000,
-      }),
+      connections: makeConnections({ url, lookup, connectTimeoutMs: target.timeouts.connect_ms }),
+      dispatcher: undefined,
+      url,
+      connectTimeoutMs: target.timeouts.connect_ms,
       path: url.pathname.replace(/\/+$/, ''),
       active: 0,
     };
     pools.set(target.id, pool);
     // Calls in flight end on the pool that they began on.
-    if (held !== undefined) void held.dispatcher.close();
+    held?.connections.close();
+    void held?.dispatcher?.close();
     return pool;
   };
 
@@ -132,7 +134,7 @@ export const makeUpstreams = (
       pool.active += 1;
       let released = false;
       return {
-        dispatcher: pool.dispatcher,
+        send: pool.connections.send,
         path: pool.path,
         release: () => {
           if (released) return;
@@ -142,13 +144,23 @@ export const makeUpstreams = (
       };
     },
     fetchOf: (target) => {
-      const { dispatcher } = allowedPool(target);
+      const pool = allowedPool(target);
+      pool.dispatcher ??= new HttpPool(pool.url.origin, {
+        connect: { lookup, timeout: pool.connectTimeoutMs, noDelay: true, keepAlive: true },
+        connections: maxConnections,
+        pipelining: 1,
+        headersTimeout: 0,
+        bodyTimeout: 0,
+        keepAliveTimeout: 30_000,
+      });
+      const { dispatcher } = pool;
       const bound = (input: string | URL, init?: object) =>
         undiciFetch(input, { ...init, dispatcher, redirect: 'manual' });
       return bound as unknown as typeof globalThis.fetch;
     },
     close: async () => {
-      await Promise.all([...pools.values()].map((pool) => pool.dispatcher.destroy()));
+      for (const { connections } of pools.values()) connections.destroy();
+      await Promise.all([...pools.values()].map((pool) => pool.dispatcher?.destroy()));
       pools.clear();
     },
   };
