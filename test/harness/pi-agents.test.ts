@@ -1,6 +1,6 @@
 // Permissions, questions, subagents, skills, commands, extensions and compaction on the real Pi.
 import assert from 'node:assert/strict';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import type { HumanAnswer } from '#daemon/harness/contract/adapter.ts';
@@ -250,6 +250,9 @@ export default (pi: any) => {
 
   it('A116 denies files outside of the workspace by external_directory', async () => {
     await rig.submit('@@tool read {"path":"/etc/hostname"}\n@@say ok', { agent: 'fresh' });
+    assert.match(lastMessage(), /external_directory/);
+    symlinkSync('/etc', join(rig.workspace, 'etc'));
+    await rig.submit('@@tool read {"path":"etc/hostname"}\n@@say ok', { agent: 'fresh' });
     assert.match(lastMessage(), /external_directory/);
   });
 

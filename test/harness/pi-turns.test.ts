@@ -1,6 +1,7 @@
 // Turns of the real Pi behind its adapter: what the model is told, what comes out, how turns end.
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { capabilitiesOf } from '#daemon/harness/contract/capabilities.ts';
@@ -162,6 +163,19 @@ describe('turns with Pi', { skip, timeout: 300_000 }, () => {
     assert.ok(!text.includes('x'.repeat(520)));
     await rig.submit('@@tool grep {"pattern":"repositoryformatversion"}\n@@say ok');
     assert.match(JSON.stringify(lastBody().messages.at(-1)), /No match/);
+  });
+
+  it('FF8 reads a file that is none without a wait, and edits and reads those that are', async () => {
+    execFileSync('mkfifo', [join(rig.workspace, 'pipe')]);
+    for (const tool of ['read {"path":"pipe"}', 'write {"path":"pipe","content":"x"}', 'read {"path":"/dev/zero"}']) {
+      await rig.submit(`@@tool ${tool}\n@@say ok`);
+      assert.match(JSON.stringify(lastBody().messages.at(-1)), /no regular file/, tool);
+    }
+    rmSync(join(rig.workspace, 'pipe'));
+    await rig.submit('@@tool write {"path":"w/new.txt","content":"one two"}\n@@say ok');
+    await rig.submit('@@tool edit {"path":"w/new.txt","edits":[{"oldText":"two","newText":"three"}]}\n@@say ok');
+    await rig.submit('@@tool read {"path":"w/new.txt"}\n@@say ok');
+    assert.match(JSON.stringify(lastBody().messages.at(-1)), /one three/);
   });
 
   it('A49 A180 gives commands the granted secrets of this moment, and none of the thread', async () => {

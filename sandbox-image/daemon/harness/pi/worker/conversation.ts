@@ -21,6 +21,7 @@ import type {
   ThinkingLevel,
   ToolCallVerdict,
 } from './pi-api.ts';
+import { realPath } from './real-path.ts';
 import { findSessionFile } from './session-file.ts';
 import { createTools } from './tools.ts';
 
@@ -121,6 +122,7 @@ export const openConversation = async (shared: Shared, options: ConversationOpti
   };
   const permissions: Permissions = createPermissions({
     workspace: start.workspace,
+    realPath,
     skills: start.skills,
     ownTools: new Set(start.tools.map(({ name }) => name)),
     threadId,

@@ -11,6 +11,7 @@ const make = (...rules: readonly (PermissionRules | undefined)[]) => {
   const asked: HumanRequest[] = [];
   const permissions = createPermissions({
     workspace: '/workspace',
+    realPath: (path) => path.replace(/^\/workspace\/link(?=\/|$)/, '/elsewhere'),
     skills: SKILLS,
     ownTools: new Set(['web_search', 'memory']),
     threadId: 'root',
@@ -44,6 +45,13 @@ describe('createPermissions', () => {
     assert.match(await judge('grep', { pattern: 'x', path: '/etc' }), /external_directory/);
     assert.equal(await judge('read', { path: '/opt/skills/baking/SKILL.md' }), 'allowed');
     assert.equal(await judge('grep', { pattern: 'x' }), 'allowed');
+  });
+
+  it('FF5 follows links before it says what lies inside of the workspace', async () => {
+    const { judge } = make({ external_directory: 'deny' });
+    for (const path of ['link', 'link/secret', '/workspace/link/deep/x'])
+      assert.match(await judge('write', { path }), /external_directory/, path);
+    assert.equal(await judge('write', { path: 'linked/x' }), 'allowed');
   });
 
   it('A127 lets a deny of either side win, and asks where one side asks', async () => {

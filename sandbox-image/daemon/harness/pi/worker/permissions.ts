@@ -37,11 +37,13 @@ const text = (value: unknown): string => (typeof value === 'string' ? value : ''
 
 const isBelow = (folder: string, path: string): boolean => path === folder || path.startsWith(folder + sep);
 
-/** The path as rules name it: relative to the workspace, or absolute outside of it. */
-const pathSubject = (workspace: string, path: string): Readonly<{ subject: string; outside: boolean }> => {
+/** The path as rules name it: relative to the workspace, or absolute outside of it. Where a link leads is what counts. */
+const pathSubject = (ports: Pick<PermissionPorts, 'workspace' | 'realPath'>, path: string) => {
+  const { workspace } = ports;
   const whole = resolve(workspace, path);
-  const outside = !isBelow(workspace, whole);
-  return { subject: outside ? whole : relative(workspace, whole) || '.', outside };
+  const real = ports.realPath(whole);
+  const isInside = isBelow(workspace, whole) && isBelow(ports.realPath(workspace), real);
+  return { subject: isInside ? relative(workspace, whole) || '.' : real, outside: !isInside };
 };
 
 const keysOf = (tool: string): readonly string[] => {
@@ -57,7 +59,10 @@ const outsideNeed = (skills: readonly Skill[], path: string): Need => {
 };
 
 /** All that a call needs leave for: the tool itself, and the world outside of the workspace. Source: A116, A117. */
-const needsOf = (ports: Pick<PermissionPorts, 'workspace' | 'skills' | 'ownTools'>, use: ToolUse): readonly Need[] => {
+const needsOf = (
+  ports: Pick<PermissionPorts, 'workspace' | 'realPath' | 'skills' | 'ownTools'>,
+  use: ToolUse,
+): readonly Need[] => {
   const { input, tool } = use;
   if (ports.ownTools.has(tool)) {
     const { keys, subjects } = permissionQuestionOf(tool, input, true);
@@ -77,7 +82,7 @@ const needsOf = (ports: Pick<PermissionPorts, 'workspace' | 'skills' | 'ownTools
   const isFile = FILE_TOOLS.has(tool);
   const isSearch = SEARCH_TOOLS.has(tool);
   if (!isFile && !isSearch) return [{ permission, keys, subjects: [], always: ['*'] }];
-  const { subject, outside } = pathSubject(ports.workspace, text(input['path']) || '.');
+  const { subject, outside } = pathSubject(ports, text(input['path']) || '.');
   const elsewhere = outside ? [outsideNeed(ports.skills, subject)] : [];
   const subjects = isFile ? [subject] : [text(input['pattern'])].filter(Boolean);
   return [...elsewhere, { permission, keys, subjects, always: isFile ? subjects : ['*'] }];
@@ -86,6 +91,8 @@ const needsOf = (ports: Pick<PermissionPorts, 'workspace' | 'skills' | 'ownTools
 /** Ports of the judge. `rules`: of every agent whose rules count now, the own one first. */
 export type PermissionPorts = Readonly<{
   workspace: string;
+  /** The path without links, as far as it exists. */
+  realPath: (path: string) => string;
   skills: readonly Skill[];
   /** Names of the tool host's tools. */
   ownTools: ReadonlySet<string>;

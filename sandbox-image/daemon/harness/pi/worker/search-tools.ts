@@ -76,7 +76,9 @@ const answer = ({ lines, cut }: Search, none: string) => {
 
 const folderOf = (workspace: string, path: unknown): Readonly<{ cwd: string; target: string }> => {
   const whole = resolve(workspace, text(path) ?? '.');
-  return statSync(whole).isDirectory() ? { cwd: whole, target: '.' } : { cwd: dirname(whole), target: basename(whole) };
+  const info = statSync(whole);
+  if (!info.isDirectory() && !info.isFile()) throw new Error(`${whole} is neither a file nor a folder`);
+  return info.isDirectory() ? { cwd: whole, target: '.' } : { cwd: dirname(whole), target: basename(whole) };
 };
 
 const string = (description: string) => ({ type: 'string', description });

@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import type { PiContent, PiToolResult } from '../pi-events.ts';
 import type { WorkerStart } from '../protocol.ts';
+import { EDIT_OPERATIONS, READ_OPERATIONS, WRITE_OPERATIONS } from './file-operations.ts';
 import type { Link } from './link.ts';
 import type { Permissions } from './permissions.ts';
 import type { BashOperations, PiModule, PiTool } from './pi-api.ts';
@@ -127,9 +128,11 @@ export const createTools = (ports: ToolPorts, more: readonly PiTool[]): readonly
     operations: hostCommands(ports.link),
     exposeSessionEnvironment: false,
   });
-  const own = [pi.createReadToolDefinition, pi.createEditToolDefinition, pi.createWriteToolDefinition].map((make) =>
-    make(cwd),
-  );
+  const own = [
+    pi.createReadToolDefinition(cwd, { operations: READ_OPERATIONS }),
+    pi.createEditToolDefinition(cwd, { operations: EDIT_OPERATIONS }),
+    pi.createWriteToolDefinition(cwd, { operations: WRITE_OPERATIONS }),
+  ];
   const isRoot = more.length > 0;
   return [
     bash,
