@@ -36,7 +36,7 @@ export const listAudit = (filter: AuditFilter, belowId: number, limit: number): 
 const KEYS: Readonly<Record<UsageGroup, readonly string[]>> = {
   day: [`to_char(u.at at time zone 'UTC', 'YYYY-MM-DD')`],
   project: ['u.namespace', 'u.project_uid'],
-  agent: [`coalesce(p.agent, '')`],
+  agent: [`coalesce(u.agent, '')`],
   model: ['u.model'],
 };
 
@@ -60,8 +60,6 @@ export const sumUsage = (
         sum(u.prompt_tokens)::bigint as "promptTokens", sum(u.cached_tokens)::bigint as "cachedTokens",
         sum(u.completion_tokens)::bigint as "completionTokens", sum(u.cost_micro_usd)::bigint as "costMicroUsd"
       from usage u
-        left join turns t on t.id = u.turn_id
-        left join prompts p on p.id = t.prompt_id
         left join projects j on j.uid = u.project_uid
       where u.at >= $1 and u.at < $2 and ($4::text is null or u.namespace = $4)
         and ($5::text is null or u.project_uid = $5) and ($6::text is null or u.model = $6)

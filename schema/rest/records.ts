@@ -59,7 +59,7 @@ export const listAuditRoute = defineRoute({
 export const USAGE_GROUPS = ['project', 'agent', 'model', 'day'] as const;
 
 /**
- * One sum. A field that was not grouped by is null; so are the agent of turns that named none, and the name of a project
+ * One sum. A field that was not grouped by is null; so are the agent of calls that named none, and the name of a project
  * that is gone. `estimatedCalls`: calls whose tokens the provider did not report. Money in micro-USD.
  */
 export const usageSum = z.object({

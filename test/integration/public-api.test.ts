@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { BeeuniError, ForbiddenError, InvalidError } from '#base/errors.ts';
+import type { UsageRow } from '#controlplane/gateway/ports.ts';
 import { insertUsage } from '#controlplane/store/usage.ts';
 import { apply } from '#kube/apply.ts';
 import { PROJECTS, SESSIONS } from '#kube/resource-types.ts';
@@ -284,7 +285,7 @@ describe('the public API', () => {
 
   test('listUsage and getProjectUsage add up by project, agent, model and day, in micro-USD and tokens', async () => {
     const shop = await world.client.get(PROJECTS, at('shop'));
-    const call = (day: number, model: string, cost: number, more: Record<string, unknown> = {}) => ({
+    const call = (day: number, model: string, cost: number, more: Partial<UsageRow> = {}): UsageRow => ({
       id: randomUUID(),
       at: `2026-11-${day}T23:59:59.000Z`,
       namespace: world.namespace,
@@ -292,6 +293,8 @@ describe('the public API', () => {
       sessionUid: 's',
       generation: 1,
       turnId: null,
+      agent: null,
+      fallbackFrom: null,
       model,
       servedModel: null,
       status: 200,
@@ -310,11 +313,11 @@ describe('the public API', () => {
     const rows = [
       call(28, 'acme/large', 3_000_000_000),
       call(28, 'acme/large', 1, { estimated: true }),
-      call(29, 'acme/large', 5),
+      call(29, 'acme/large', 5, { agent: 'review' }),
       call(29, 'acme/small', 7, { status: 502, code: 'provider_failed' }),
       call(29, 'acme/small', 100, { projectUid: 'another', namespace: 'elsewhere' }),
     ];
-    await world.database.pool.query(insertUsage(rows as never));
+    await world.database.pool.query(insertUsage(rows));
     const period = { since: '2026-11-28T00:00:00Z', until: '2026-11-30T00:00:00Z' };
     const usage = async (query: Record<string, unknown>) =>
       (await world.alice.call(records.listUsageRoute, { query: { ...period, ...query } as never })).body;
@@ -344,7 +347,10 @@ describe('the public API', () => {
     );
     assert.deepEqual(
       (await usage({ by: 'agent' })).items.map(({ agent, calls }) => [agent, calls]),
-      [[null, 5]],
+      [
+        [null, 4],
+        ['review', 1],
+      ],
     );
     const paged: unknown[] = [];
     let cursor: string | null = null;
