@@ -21,6 +21,7 @@ export const command = defineCommand({
     print(
       ...factLines([
         ['session', `${body.namespace}/${body.name}`],
+        ['title', body.title],
         ['project', body.project],
         ['state', stateText(body)],
         ['message', body.message],

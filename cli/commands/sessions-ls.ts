@@ -33,6 +33,7 @@ export const command = defineCommand({
         { head: 'AGENT', cell: ({ agent }) => agent },
         { head: 'AGE', cell: ({ createdAt }) => ageText(createdAt, nowMs) },
         { head: 'BRANCH', cell: ({ branch }) => branch },
+        { head: 'TITLE', cell: ({ title }) => title },
       ],
       `no sessions in namespace ${params.namespace}`,
     );
