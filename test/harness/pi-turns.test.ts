@@ -69,6 +69,14 @@ describe('turns with Pi', { skip, timeout: 300_000 }, () => {
             tools: 'all',
             skills: 'all',
           },
+          {
+            name: 'blind',
+            mode: 'primary',
+            prompt: 'You are blind.',
+            tools: 'all',
+            skills: 'all',
+            vision: { mode: 'off', keepImages: 0 },
+          },
           { name: 'helper', mode: 'subagent', prompt: 'You are the helper.', tools: 'all', skills: 'all' },
         ],
       },
@@ -210,6 +218,17 @@ describe('turns with Pi', { skip, timeout: 300_000 }, () => {
     await rig.submit('@@say hi');
     assert.ok(system().startsWith('You are dev.'));
     assert.deepEqual([lastBody().model, lastBody().temperature], ['scripted/large', undefined]);
+  });
+
+  it('B7 J7 shows an image to an agent that may see it, and none to one that may not', async () => {
+    const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
+    writeFileSync(join(rig.workspace, 'dot.png'), Buffer.from(png, 'base64'));
+    await rig.submit('@@tool read {"path":"dot.png"}\n@@say seen');
+    assert.match(JSON.stringify(lastBody().messages), /image_url/);
+    await rig.submit('@@tool read {"path":"dot.png"}\n@@say not seen', { agent: 'blind' });
+    assert.doesNotMatch(JSON.stringify(lastBody().messages), /image_url/);
+    assert.match(JSON.stringify(lastBody().messages), /sees no images/);
+    rmSync(join(rig.workspace, 'dot.png'));
   });
 
   it('A39 ends a turn at the most steps of its agent', async () => {

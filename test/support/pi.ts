@@ -117,7 +117,7 @@ export const makePiRig = async (options: PiRigOptions = {}): Promise<PiRig> => {
     name: 'scripted/large',
     contextWindowTokens: 100_000,
     maxOutputTokens: 8_000,
-    input: ['text' as const],
+    input: ['text' as const, 'image' as const],
     reasoning: true,
   };
   const makeHost = async (): Promise<HarnessHost> => ({

@@ -6,6 +6,7 @@ import { createEventMapper } from '../map-events.ts';
 import type { PiAssistant, PiEvent, PiMessage } from '../pi-events.ts';
 import type { RulesText, WorkerStart } from '../protocol.ts';
 import { turnErrorOf } from '../turn-error.ts';
+import { evictImages } from './images.ts';
 import type { Link } from './link.ts';
 import { createPermissions, type Permissions, type ToolUse } from './permissions.ts';
 import { type Persona, PROVIDER_ID } from './persona.ts';
@@ -186,10 +187,12 @@ export const openConversation = async (shared: Shared, options: ConversationOpti
       judge({ tool: toolName, callId: toolCallId, input }, context.signal),
     );
   };
-  const last = (api: PiExtensionApi): void =>
+  const last = (api: PiExtensionApi): void => {
+    api.on('context', ({ messages }) => ({ messages: evictImages(messages, persona.keptImages) }));
     api.on('tool_call', ({ toolName, toolCallId, input }, context) =>
       judge({ tool: toolName, callId: toolCallId, input }, context.signal),
     );
+  };
 
   /** All tools that a model may be told of; what an earlier prompt's agent did not see is among them. */
   const offered = (): readonly string[] =>

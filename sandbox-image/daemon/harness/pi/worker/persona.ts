@@ -4,6 +4,7 @@ import type { PermissionRules } from '#schema/rules/permission.ts';
 import type { CompiledAgent } from '#schema/wire/claim.ts';
 import { skillAction, skillRulesOf } from '../../contract/skills.ts';
 import type { WorkerStart } from '../protocol.ts';
+import type { KeptImages } from './images.ts';
 
 /** Name of the one provider that Pi knows. */
 export const PROVIDER_ID = 'beeuni';
@@ -20,6 +21,7 @@ export type Persona = Readonly<{
   temperature: number | undefined;
   topP: number | undefined;
   steps: number | undefined;
+  keptImages: KeptImages;
 }>;
 
 /** A subagent that the `task` tool offers. */
@@ -61,6 +63,16 @@ const toolsOf = (start: WorkerStart, name: string | null): ReadonlySet<string> |
   return visible === undefined ? null : new Set(visible);
 };
 
+/** Where pixels are off or to be described, none are shown: this harness describes none. Source: 40-settings B7, B8. */
+const keptImagesOf = (agent: CompiledAgent | undefined): KeptImages => {
+  const { mode, keepImages } = agent?.vision ?? { mode: 'pixels', keepImages: 0 };
+  if (mode !== 'pixels') return 0;
+  return keepImages === 0 ? undefined : keepImages;
+};
+
+const fewer = (one: KeptImages, other: KeptImages): KeptImages =>
+  one === undefined ? other : other === undefined ? one : Math.min(one, other);
+
 const personaOf = (start: WorkerStart, agent: CompiledAgent | undefined): Persona => ({
   name: agent?.name ?? null,
   prompt: agent === undefined || agent.prompt.trim() === '' ? DEFAULT_PROMPT : agent.prompt,
@@ -72,6 +84,7 @@ const personaOf = (start: WorkerStart, agent: CompiledAgent | undefined): Person
   temperature: agent?.temperature,
   topP: agent?.topP,
   steps: agent?.steps,
+  keptImages: keptImagesOf(agent),
 });
 
 /** The agent for a prompt that names one, or the session's own; `refused` when the named one cannot run it. */
@@ -93,6 +106,7 @@ const below = (parent: Persona, child: Persona): Persona => ({
   ...child,
   rules: [...child.rules, ...parent.rules],
   tools: intersect(child.tools, parent.tools),
+  keptImages: fewer(child.keptImages, parent.keptImages),
 });
 
 const builtIn =

@@ -1,6 +1,7 @@
 // The calls of Pi 1.6.0 that we use, as types of our own: Pi's package is loaded by path and its declarations are not
 // part of the build. The one place that says what Pi looks like. Source: harness-runtimes §3.1.
 import type { PiEvent, PiToolResult } from '../pi-events.ts';
+import type { ImageMessage } from './images.ts';
 
 /** A model of Pi's registry. */
 export type PiModel = Readonly<{ provider: string; id: string; contextWindow: number }>;
@@ -41,6 +42,10 @@ export type PiExtensionApi = Readonly<{
     (name: 'before_agent_start', handler: (event: { systemPromptOptions: PromptOptions }) => void): void;
     (name: 'before_provider_request', handler: (event: { payload: unknown }) => unknown): void;
     (name: 'before_provider_headers', handler: (event: { headers: Record<string, string> }) => void): void;
+    (
+      name: 'context',
+      handler: (event: { messages: readonly ImageMessage[] }) => { messages: readonly ImageMessage[] },
+    ): void;
     (
       name: 'session_before_compact',
       handler: (event: {
