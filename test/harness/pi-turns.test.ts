@@ -136,7 +136,8 @@ describe('turns with Pi', { skip, timeout: 300_000 }, () => {
       assert.equal(EVENT_DATA[type].safeParse(data).error?.message, undefined, type);
   });
 
-  it('A54 A55 appends the root AGENTS.md once, after the prompt of the agent, and no other file', () => {
+  it('A54 A55 appends the root AGENTS.md once, after the prompt of the agent, and no other file', async () => {
+    await rig.submit('@@say hi');
     const path = join(rig.workspace, 'AGENTS.md');
     const section = `<project_instructions path="${path}">\nMarker of the rules: bumblebee.\n</project_instructions>`;
     assert.ok(system().startsWith(`You are dev.\n\n${section}`), system());
@@ -144,7 +145,8 @@ describe('turns with Pi', { skip, timeout: 300_000 }, () => {
     assert.doesNotMatch(system(), /hornet|wasp/);
   });
 
-  it('A49 offers bash, read, write, edit, glob, grep, question and task, and no plan', () => {
+  it('A49 offers bash, read, write, edit, glob, grep, question and task, and no plan', async () => {
+    await rig.submit('@@say hi');
     assert.deepEqual([...toolNames()].sort(), [
       'bash',
       'edit',
