@@ -125,12 +125,12 @@ const mountPublic = (server: HttpServer, handlers: PublicHandlers, guard: Guard)
   mount(server, verbRoutes.listCommandsRoute, handlers.listCommands, guard);
   mount(server, verbRoutes.runCommandRoute, handlers.runCommand, guard);
   mount(server, verbRoutes.runShellRoute, handlers.runShell, guard);
-  mount(server, verbRoutes.summarizeRoute, handlers.summarizeSession, guard);
-  mount(server, verbRoutes.revertRoute, handlers.revertSession, guard);
-  mount(server, verbRoutes.unrevertRoute, handlers.unrevertSession, guard);
-  mount(server, verbRoutes.forkRoute, handlers.forkSession, guard);
-  mount(server, verbRoutes.listMcpRoute, handlers.listMcpServers, guard);
-  mount(server, verbRoutes.attachRoute, handlers.attachSession, guard);
+  mount(server, verbRoutes.summarizeSessionRoute, handlers.summarizeSession, guard);
+  mount(server, verbRoutes.revertSessionRoute, handlers.revertSession, guard);
+  mount(server, verbRoutes.unrevertSessionRoute, handlers.unrevertSession, guard);
+  mount(server, verbRoutes.forkSessionRoute, handlers.forkSession, guard);
+  mount(server, verbRoutes.listMcpServersRoute, handlers.listMcpServers, guard);
+  mount(server, verbRoutes.attachSessionRoute, handlers.attachSession, guard);
   mount(server, verbRoutes.getRuntimeConfigRoute, handlers.getRuntimeConfig, guard);
   mount(server, verbRoutes.getSessionHarnessRoute, handlers.getSessionHarness, guard);
   mount(server, transcriptRoutes.listMessagesRoute, handlers.listMessages, guard);

@@ -1,5 +1,5 @@
 // `beeuni sessions compact`. Source: A135, A136.
-import { summarizeRoute } from '#schema/rest/session-verbs.ts';
+import { summarizeSessionRoute } from '#schema/rest/session-verbs.ts';
 import { defineCommand } from '../command.ts';
 import { newMessageId, sendAndWatch } from '../send-prompt.ts';
 import { SESSION_ARGUMENT } from '../session-names.ts';
@@ -14,7 +14,7 @@ export const command = defineCommand({
     const params = api.nameOf(args[0] ?? '');
     const send = async () => {
       const client = await api.client();
-      return (await client.call(summarizeRoute, { params, body: { messageId: newMessageId() } })).body;
+      return (await client.call(summarizeSessionRoute, { params, body: { messageId: newMessageId() } })).body;
     };
     return sendAndWatch(api, params, send, { io, note });
   },

@@ -1,5 +1,5 @@
 // `beeuni sessions rewind`: back to before a message, with the files, and forth again. Source: A62.
-import { revertRoute, unrevertRoute } from '#schema/rest/session-verbs.ts';
+import { revertSessionRoute, unrevertSessionRoute } from '#schema/rest/session-verbs.ts';
 import { defineCommand } from '../command.ts';
 import { usageError } from '../failure.ts';
 import { SESSION_ARGUMENT } from '../session-names.ts';
@@ -22,8 +22,8 @@ export const command = defineCommand({
     if (options.undo === (messageId !== undefined)) throw usageError('give a MESSAGE, or --undo');
     const client = await api.client();
     const limit = { timeoutMs: LIMIT_MS };
-    if (messageId === undefined) await client.call(unrevertRoute, { params, body: {} }, limit);
-    else await client.call(revertRoute, { params, body: { messageId } }, limit);
+    if (messageId === undefined) await client.call(unrevertSessionRoute, { params, body: {} }, limit);
+    else await client.call(revertSessionRoute, { params, body: { messageId } }, limit);
     note(messageId === undefined ? 'the rewind was taken back' : `back to before ${messageId}`);
     return undefined;
   },

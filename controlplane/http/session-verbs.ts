@@ -35,12 +35,12 @@ export type SessionVerbHandlers = Readonly<{
   listCommands: Handler<typeof routes.listCommandsRoute>;
   runCommand: Handler<typeof routes.runCommandRoute>;
   runShell: Handler<typeof routes.runShellRoute>;
-  summarizeSession: Handler<typeof routes.summarizeRoute>;
-  revertSession: Handler<typeof routes.revertRoute>;
-  unrevertSession: Handler<typeof routes.unrevertRoute>;
-  forkSession: Handler<typeof routes.forkRoute>;
-  listMcpServers: Handler<typeof routes.listMcpRoute>;
-  attachSession: Handler<typeof routes.attachRoute>;
+  summarizeSession: Handler<typeof routes.summarizeSessionRoute>;
+  revertSession: Handler<typeof routes.revertSessionRoute>;
+  unrevertSession: Handler<typeof routes.unrevertSessionRoute>;
+  forkSession: Handler<typeof routes.forkSessionRoute>;
+  listMcpServers: Handler<typeof routes.listMcpServersRoute>;
+  attachSession: Handler<typeof routes.attachSessionRoute>;
   getRuntimeConfig: Handler<typeof routes.getRuntimeConfigRoute>;
   getSessionHarness: Handler<typeof routes.getSessionHarnessRoute>;
 }>;

@@ -71,7 +71,7 @@ export const runShellRoute = defineRoute({
 });
 
 /** `POST …/summarize`: compacts the conversation as a turn. */
-export const summarizeRoute = defineRoute({
+export const summarizeSessionRoute = defineRoute({
   operationId: 'summarizeSession',
   listener: 'public',
   method: 'POST',
@@ -84,7 +84,7 @@ export const summarizeRoute = defineRoute({
 });
 
 /** `POST …/revert`: back to before a message, with the files. 404 `message_not_found`, 409 `turn_running`. */
-export const revertRoute = defineRoute({
+export const revertSessionRoute = defineRoute({
   operationId: 'revertSession',
   listener: 'public',
   method: 'POST',
@@ -97,7 +97,7 @@ export const revertRoute = defineRoute({
 });
 
 /** `POST …/unrevert`: takes the last rewind back, as long as no prompt followed it. 409 `turn_running`. */
-export const unrevertRoute = defineRoute({
+export const unrevertSessionRoute = defineRoute({
   operationId: 'unrevertSession',
   listener: 'public',
   method: 'POST',
@@ -110,7 +110,7 @@ export const unrevertRoute = defineRoute({
 });
 
 /** `POST …/fork`: goes on from before a message as another conversation of the session; files stay. */
-export const forkRoute = defineRoute({
+export const forkSessionRoute = defineRoute({
   operationId: 'forkSession',
   listener: 'public',
   method: 'POST',
@@ -123,7 +123,7 @@ export const forkRoute = defineRoute({
 });
 
 /** `GET …/mcp`. */
-export const listMcpRoute = defineRoute({
+export const listMcpServersRoute = defineRoute({
   operationId: 'listMcpServers',
   listener: 'public',
   method: 'GET',
@@ -135,7 +135,7 @@ export const listMcpRoute = defineRoute({
 });
 
 /** `GET …/attach`: the command that starts the harness's own client in a terminal of the sandbox. */
-export const attachRoute = defineRoute({
+export const attachSessionRoute = defineRoute({
   operationId: 'attachSession',
   listener: 'public',
   method: 'GET',

@@ -231,7 +231,7 @@ describe('the verbs of a session over REST', { skip, timeout: 900_000 }, () => {
       (error) => error instanceof UnavailableError && error.code === 'runtime_not_ready',
     );
     await assert.rejects(
-      alice.call(verbs.revertRoute, { params: at, body: { messageId: 'msg_x' } }),
+      alice.call(verbs.revertSessionRoute, { params: at, body: { messageId: 'msg_x' } }),
       (error) => error instanceof UnavailableError && error.code === 'runtime_not_ready',
     );
     await assert.rejects(
@@ -336,7 +336,7 @@ describe('the verbs of a session over REST', { skip, timeout: 900_000 }, () => {
     assert.equal(first.body.id, second.body.id);
     assert.equal((await ended(first.body.id)).outcome, 'Succeeded');
     assert.ok(inWorkspace('shelled.txt'));
-    const compact = await alice.call(verbs.summarizeRoute, { params: at, body: {} });
+    const compact = await alice.call(verbs.summarizeSessionRoute, { params: at, body: {} });
     assert.equal((await ended(compact.body.id)).outcome, 'Succeeded');
     const text = await textOfMessages();
     assert.ok(text.includes('"type":"compaction"') && text.includes('first'), 'the transcript keeps every message');
@@ -358,27 +358,27 @@ describe('the verbs of a session over REST', { skip, timeout: 900_000 }, () => {
     await ended((await say('@@tool write {"filePath":"rewind.txt","content":"buzz"}\n@@say written')).id);
     const { items } = (await alice.call(transcript.listMessagesRoute, { params: at })).body;
     const messageId = items.findLast((item) => item.message.role === 'user')?.message.id ?? '';
-    await alice.call(verbs.revertRoute, { params: at, body: { messageId } });
+    await alice.call(verbs.revertSessionRoute, { params: at, body: { messageId } });
     assert.ok(!inWorkspace('rewind.txt'));
     const reverted = (await alice.call(transcript.listMessagesRoute, { params: at })).body.items;
     assert.deepEqual([reverted.at(-1)?.reverted, reverted[0]?.reverted], [true, false]);
-    await alice.call(verbs.unrevertRoute, { params: at, body: {} });
+    await alice.call(verbs.unrevertSessionRoute, { params: at, body: {} });
     assert.ok(inWorkspace('rewind.txt'));
     await assert.rejects(
-      alice.call(verbs.revertRoute, { params: at, body: { messageId: 'msg_nobody' } }),
+      alice.call(verbs.revertSessionRoute, { params: at, body: { messageId: 'msg_nobody' } }),
       (error) => error instanceof NotFoundError && error.code === 'message_not_found',
     );
     const running = await say(bash('sleep 2'));
     await until('it runs', async () => (await textOfMessages()).includes('sleep 2'));
     for (const call of [
-      () => alice.call(verbs.revertRoute, { params: at, body: { messageId } }),
-      () => alice.call(verbs.unrevertRoute, { params: at, body: {} }),
-      () => alice.call(verbs.forkRoute, { params: at, body: { messageId } }),
+      () => alice.call(verbs.revertSessionRoute, { params: at, body: { messageId } }),
+      () => alice.call(verbs.unrevertSessionRoute, { params: at, body: {} }),
+      () => alice.call(verbs.forkSessionRoute, { params: at, body: { messageId } }),
     ]) {
       await assert.rejects(call(), (error) => error instanceof ConflictError && error.code === 'turn_running');
     }
     await ended(running.id);
-    const fork = await alice.call(verbs.forkRoute, { params: at, body: { messageId } });
+    const fork = await alice.call(verbs.forkSessionRoute, { params: at, body: { messageId } });
     await until('the fork is in the transcript', async () => !(await textOfMessages()).includes('rewind.txt'));
     assert.ok((await textOfMessages({ thread: fork.body.threadId })).includes('rewind.txt'));
     const { body } = await alice.call(transcript.listChildrenRoute, { params: at });
@@ -400,17 +400,17 @@ describe('the verbs of a session over REST', { skip, timeout: 900_000 }, () => {
     const { threadId } = child;
     for (const call of [
       () => alice.call(verbs.runShellRoute, { params: at, body: { command: 'true', threadId } }),
-      () => alice.call(verbs.summarizeRoute, { params: at, body: { threadId } }),
-      () => alice.call(verbs.revertRoute, { params: at, body: { messageId: 'msg_x', threadId } }),
-      () => alice.call(verbs.forkRoute, { params: at, body: { threadId } }),
+      () => alice.call(verbs.summarizeSessionRoute, { params: at, body: { threadId } }),
+      () => alice.call(verbs.revertSessionRoute, { params: at, body: { messageId: 'msg_x', threadId } }),
+      () => alice.call(verbs.forkSessionRoute, { params: at, body: { threadId } }),
     ]) {
       await assert.rejects(call(), (error) => error instanceof UnsupportedError && error.status === 501);
     }
   });
 
   it('A62 shows MCP servers, the terminal client and the configuration, without a secret', async () => {
-    assert.deepEqual((await alice.call(verbs.listMcpRoute, { params: at })).body.items, []);
-    const attach = await alice.call(verbs.attachRoute, { params: at });
+    assert.deepEqual((await alice.call(verbs.listMcpServersRoute, { params: at })).body.items, []);
+    const attach = await alice.call(verbs.attachSessionRoute, { params: at });
     assert.ok(attach.body.command.includes('attach'));
     const config = JSON.stringify((await alice.call(verbs.getRuntimeConfigRoute, { params: at })).body);
     assert.ok(config.includes('scripted/large') && !config.includes(KEY));

@@ -193,7 +193,7 @@ describe('a session beyond prompts', { skip, timeout: 900_000 }, () => {
     const asked = dataOf(turnId, 'message.updated').find(
       (data) => (data['message'] as { role: string }).role === 'user',
     );
-    const messageId = (asked?.['message'] as { id: string }).id;
+    const messageId = (asked?.['message'] as { id: string } | undefined)?.id ?? '';
     assert.ok(inWorkspace('rewind.txt'));
     assert.deepEqual(await post('/beeuni/runtime/revert', { messageId }), { status: 200, body: {} });
     assert.ok(!inWorkspace('rewind.txt'));
@@ -248,7 +248,7 @@ describe('a session beyond prompts', { skip, timeout: 900_000 }, () => {
     const users = rig.controlPlane.events.filter(
       (event) => event.type === 'message.updated' && (event.data['message'] as { role: string }).role === 'user',
     );
-    const messageId = (users.at(-1)?.data['message'] as { id: string }).id;
+    const messageId = (users.at(-1)?.data['message'] as { id: string } | undefined)?.id ?? '';
     const fork = await post('/beeuni/runtime/fork', { messageId });
     assert.deepEqual(fork, { status: 200, body: { threadId: before_ } });
     const after_ = await rig.controlPlane.healthy('another one', (health) => health.harness.session.id !== before_);
