@@ -23,8 +23,8 @@ const STATUS = /^HTTP\/1\.([01]) (\d{3})(?: |$)/;
 const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*$/;
 const LENGTH = /^\d{1,15}$/;
 const CHUNK = /^([0-9a-fA-F]{1,12})[ \t]*(?:;.*)?$/;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a header must not hold
-const FORBIDDEN = /[\u0000-\u0008\u000a-\u001f\u007f]/;
+/** What a header may hold: visible characters, blanks, and bytes above ASCII. */
+const ALLOWED = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 const wrong = (what: string): Error => new Error(`the provider does not answer in valid HTTP: ${what}`);
 
@@ -177,7 +177,7 @@ const readHeaders = (lines: readonly string[]): AnswerHeaders => {
   const headers: Record<string, string> = Object.create(null) as Record<string, string>;
   for (const line of lines) {
     const [, name, value] = HEADER.exec(line) ?? [];
-    if (name === undefined || value === undefined || FORBIDDEN.test(value)) throw wrong('a header');
+    if (name === undefined || value === undefined || !ALLOWED.test(value)) throw wrong('a header');
     const key = name.toLowerCase();
     if (ONCE.has(key) && headers[key] !== undefined) throw wrong(`the header ${key} is there twice`);
     headers[key] = value;

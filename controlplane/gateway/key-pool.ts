@@ -8,6 +8,8 @@ export type PoolKey = Readonly<{ id: string; secret: string }>;
 /** Longest rest of a key, and its rest when the provider names none. Units: milliseconds. Source: A217. */
 export const MAX_COOL_DOWN_MS = 60_000;
 const DEFAULT_COOL_DOWN_MS = 5_000;
+/** Pools that are remembered. */
+const MAX_POOLS = 2_000;
 
 /** The keys that rest, over all pools. */
 export type KeyPools = Readonly<{
@@ -47,6 +49,8 @@ export const makeKeyPools = (clock: Pick<Clock, 'monotonicMs'>): KeyPools => {
       const keys = until.get(pool) ?? new Map<string, number>();
       keys.set(keyId, clock.monotonicMs() + restedMs);
       until.set(pool, keys);
+      const [oldest] = until.keys();
+      if (until.size > MAX_POOLS && oldest !== undefined) until.delete(oldest);
     },
     waitMs: (pool, keys) => Math.min(...keys.map(({ id }) => restMs(pool, id)), MAX_COOL_DOWN_MS),
     resting: () => {

@@ -1,26 +1,27 @@
 // One model call from its first byte to its usage row: admitted, paid for, tried with the keys of the pool and once more
 // with the fallback, answered, metered. Must not know SQL, Kubernetes or fastify. Source: 20-control-plane §5.
-import { BeeuniError, ForbiddenError, LimitError, UnavailableError } from '#base/errors.ts';
+import { BeeuniError } from '#base/errors.ts';
 import { TURN_HEADER } from '#schema/wire/gateway.ts';
 import type { ProviderKey } from '../app/provider-ports.ts';
 import { type Admitted, isGatewayError, makeAdmit, type Target } from './admit.ts';
 import { type Attempt, type AttemptEnd, startAttempt } from './attempt.ts';
-import type { BudgetRefusal, Hold } from './budgets.ts';
+import type { Hold } from './budgets.ts';
 import { errorBody, errorEvent } from './error-shape.ts';
+import { refusedBudget, silentError, wordOf } from './failures.ts';
 import type { KeyPools } from './key-pool.ts';
 import { costMicroUsd, estimateMicroUsd, type Metered, tokensOf } from './meter.ts';
 import { withModel } from './model-span.ts';
 import type { GatewayCall, GatewayOutcome, GatewayPorts, ObserveGateway } from './ports.ts';
 import { makeWatches } from './watch.ts';
 import { headersFor, type Wire } from './wires.ts';
-import { finalError, type GatewayError, refusalError, retryableError, waitSecondsOf } from './wording.ts';
+import { type GatewayError, refusalError, retryableError, waitSecondsOf } from './wording.ts';
 
 /** Header by which an answer says which model gave it, when that is not the one that was asked for. */
-export const SERVED_MODEL_HEADER = 'x-beeuni-served-model';
+const SERVED_MODEL_HEADER = 'x-beeuni-served-model';
 /** Header by which the relay names the agent. */
 const AGENT_HEADER = 'x-beeuni-agent';
 
-/** What a call came to. `error`: what the client is still to be told. */
+/** What a call came to. `code` is null for an answer that is whole, and for a client that left. */
 type Outcome = Readonly<{
   kind: GatewayOutcome;
   target: Target;
@@ -38,52 +39,6 @@ type Tried =
 /** The attempt that runs, and whether the client is gone. */
 type Leaving = { current: Attempt | undefined; isGone: boolean };
 
-/** An error of ours in the words of the gateway. */
-const wordOf = (error: unknown): GatewayError => {
-  if (error instanceof ForbiddenError && error.code === 'address_not_allowed') return finalError('address_not_allowed');
-  if (error instanceof LimitError)
-    return retryableError(429, error.code, error.message, (error.retryAfterMs ?? 1_000) / 1000);
-  if (error instanceof UnavailableError) {
-    return retryableError(503, error.code, `${error.message}; try again later`, (error.retryAfterMs ?? 2_000) / 1000);
-  }
-  const code = error instanceof BeeuniError ? error.code : 'internal';
-  return retryableError(502, code, 'the gateway could not make this call; try again later', 2);
-};
-
-const rootOf = (error: unknown): unknown => {
-  let at = error;
-  for (let depth = 0; at instanceof Error && at.cause instanceof Error && depth < 8; depth += 1) at = at.cause;
-  return at;
-};
-
-/** What to say of an attempt that sent nothing. */
-const silentError = (end: Extract<AttemptEnd, { kind: 'silent' }>): GatewayError => {
-  const root = rootOf(end.error);
-  if (root instanceof BeeuniError) return wordOf(root);
-  if (end.why !== undefined) {
-    return retryableError(504, 'provider_timed_out', 'the provider did not answer in time; try again later', 1);
-  }
-  return retryableError(502, 'provider_failed', 'the connection to the provider broke; try again later', 1);
-};
-
-const refusedBudget = ({ reason, scope }: BudgetRefusal): GatewayError => {
-  if (reason === 'held') {
-    return retryableError(
-      429,
-      'budget_held',
-      'the rest of the budget is set aside for calls under way; try again later',
-      1,
-    );
-  }
-  const words = {
-    session: 'the budget of this session is used up; raise it in the limits of the session',
-    project_day: 'the budget of the project for this day is used up',
-    project_month: 'the budget of the project for this month is used up',
-    project_runs: 'the project has begun as many turns as it may in a day',
-  } as const;
-  return finalError('budget_reached', words[scope]);
-};
-
 const FALLBACK_REASONS = {
   rate_limited: 'rate_limited',
   provider_timed_out: 'provider_timed_out',
@@ -96,7 +51,7 @@ const headerText = (call: GatewayCall, name: string, most: number): string | nul
 };
 
 /** Answers with an error, if nothing was sent yet. */
-export const answerError = (call: GatewayCall, errors: Wire['errors'], error: GatewayError): void => {
+const answerError = (call: GatewayCall, errors: Wire['errors'], error: GatewayError): void => {
   const { response, requestId } = call;
   if (response.headersSent || response.destroyed) return;
   const body = errorBody(errors, error);
@@ -274,7 +229,8 @@ export const makeServeCall = (
   };
 
   const forward = async (call: GatewayCall, admitted: Admitted, startedMs: number): Promise<Outcome> => {
-    const leaving: Leaving = { current: undefined, isGone: false };
+    // The client may have left while the call was checked.
+    const leaving: Leaving = { current: undefined, isGone: call.response.destroyed || call.response.closed };
     call.response.on('close', () => {
       if (call.response.writableFinished) return;
       leaving.isGone = true;

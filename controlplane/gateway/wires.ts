@@ -36,9 +36,8 @@ const ANTHROPIC_VERSION = '2023-06-01';
 const VERSION = /^\d{4}-\d{2}-\d{2}$/;
 const BETAS = /^[a-z0-9.,\- ]{1,512}$/i;
 
-/** What a header must not hold. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a header must not hold
-const CONTROL = /[\u0000-\u001f\u007f]/;
+/** What the value of a header may hold. */
+const VISIBLE = /^[\x20-\x7e]*$/;
 
 /** What of a client's request decides about headers at the provider. */
 export type ClientHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -52,7 +51,8 @@ export const headersFor = (
   provider: Readonly<{ headers: Readonly<Record<string, string | undefined>> }>,
   call: Readonly<{ key: string | undefined; isStream: boolean; bytes: number; client: ClientHeaders }>,
 ): string[] => {
-  if (call.key !== undefined && CONTROL.test(call.key)) throw new Error('a provider key holds a control character');
+  if (call.key !== undefined && !VISIBLE.test(call.key))
+    throw new Error('a provider key holds a character that no header may hold');
   const list = [
     'content-type',
     'application/json',

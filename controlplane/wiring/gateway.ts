@@ -12,7 +12,7 @@ import { type Budgets, costsByBudget, makeBudgets } from '../gateway/budgets.ts'
 import { gatewayErrorShape } from '../gateway/error-shape.ts';
 import { makeKeyPools } from '../gateway/key-pool.ts';
 import { makeGatewayModelsHandler } from '../gateway/models.ts';
-import type { GatewayPorts, OnBudgetReached, ResolveRole, UsageRecorder, UsageRow } from '../gateway/ports.ts';
+import type { GatewayPorts, OnBudgetReached, ResolveRole, UsageRecorder } from '../gateway/ports.ts';
 import { makeServeCall } from '../gateway/serve.ts';
 import type { Upstreams } from '../gateway/upstream.ts';
 import { makeUsageRecorder } from '../gateway/usage-recorder.ts';
@@ -130,9 +130,13 @@ export const wireGateway = (wiring: GatewayWiring): GatewaySide => {
       errorShapes: { openai: gatewayErrorShape('openai'), anthropic: gatewayErrorShape('anthropic') },
     },
     refresh: () => {
+      // A provider that was changed has another pool for a while.
+      const counts = new Map<string, number>();
       for (const [pool, count] of keyPools.resting()) {
-        instruments.llmCooldowns.set({ provider: pool.slice(0, pool.indexOf(' ')) }, count);
+        const provider = pool.slice(0, pool.indexOf(' '));
+        counts.set(provider, (counts.get(provider) ?? 0) + count);
       }
+      for (const [provider, count] of counts) instruments.llmCooldowns.set({ provider }, count);
     },
   };
 };
