@@ -339,6 +339,21 @@ describe('turns with Pi', { skip, timeout: 300_000 }, () => {
   });
 });
 
+describe('a session with Pi that has no model', { skip, timeout: 60_000 }, () => {
+  it('A142 is ready, and fails its turns with unknown_model', async () => {
+    const rig = await makePiRig({ session: { model: null, models: [], agent: null, agents: [] } });
+    try {
+      await rig.ready();
+      assert.equal(rig.harness().health().details['model'], null);
+      const end = await rig.submit('@@say hi');
+      assert.deepEqual([end.kind, end.kind === 'failed' && end.code], ['failed', 'unknown_model']);
+      assert.equal(rig.provider.requests.length, 0);
+    } finally {
+      await rig.stop();
+    }
+  });
+});
+
 /** Command lines of the sleeps that these tests start. */
 const sleeping = (): readonly string[] =>
   readdirSync('/proc')

@@ -55,12 +55,32 @@ export type TaskPorts = Readonly<{
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 const say = (words: string): readonly PiContent[] => [{ type: 'text', text: words }];
 
+/** Subagents that run at once; more of one message wait. */
+const MAX_AT_ONCE = 8;
+
+/** Runs so many at once and lets the rest wait, first come first served. */
+const createQueue = (most: number) => {
+  const waiting: (() => void)[] = [];
+  let running = 0;
+  return async <T>(run: () => Promise<T>): Promise<T> => {
+    if (running >= most) await new Promise<void>((resolve) => waiting.push(resolve));
+    running += 1;
+    try {
+      return await run();
+    } finally {
+      running -= 1;
+      waiting.shift()?.();
+    }
+  };
+};
+
 /** The tool. */
 export const createTaskTool = (ports: TaskPorts): PiTool => {
   const { shared, children } = ports;
   const { start, link } = shared;
   const subagents = subagentsOf(start);
   const busy = new Set<string>();
+  const queue = createQueue(MAX_AT_ONCE);
   const list = subagents.map(({ name, description }) => `- ${name}: ${description}`).join('\n');
 
   const childOf = (input: Readonly<Record<string, unknown>>): Child => {
@@ -82,6 +102,36 @@ export const createTaskTool = (ports: TaskPorts): PiTool => {
     return child;
   };
 
+  /** Runs one task in the conversation of its child and gives back the child's last words. */
+  const work = async (child: Child, prompt: string, signal: AbortSignal): Promise<string> => {
+    const subagent = subagents.find(({ name }) => name === child.agent);
+    if (subagent === undefined) throw new Error(`The subagent ${child.agent} does not exist any more.`);
+    const persona = subagent.persona(ports.persona());
+    const own = persona.model;
+    const isKnown = own !== undefined && shared.runtime.getModel(PROVIDER_ID, own) !== undefined;
+    const model = isKnown ? own : ports.model();
+    const conversation = await openConversation(shared, {
+      id: child.id,
+      threadId: child.id,
+      parentFile: ports.parentFile(),
+      persona,
+      model,
+      more: () => [],
+    });
+    try {
+      const { variant } = persona;
+      const end = await conversation.prompt(
+        { text: prompt, messageId: '', persona, model, variant, expand: false },
+        signal,
+      );
+      if (end.kind === 'aborted') throw new Error('Operation aborted');
+      if (end.kind === 'failed') throw new Error(`task_id: ${child.id}\n\nThe subagent failed: ${end.message}`);
+      return conversation.answer();
+    } finally {
+      conversation.dispose();
+    }
+  };
+
   return {
     name: 'task',
     label: 'task',
@@ -98,41 +148,14 @@ export const createTaskTool = (ports: TaskPorts): PiTool => {
     },
     execute: async (_callId, input, signal, onUpdate) => {
       const child = childOf(input);
-      const subagent = subagents.find(({ name }) => name === child.agent);
-      if (subagent === undefined) throw new Error(`The subagent ${child.agent} does not exist any more.`);
       const details = { sessionId: child.id, title: child.title };
       onUpdate?.({ content: [], details });
       busy.add(child.id);
-      const parent = ports.persona();
-      const persona = subagent.persona(parent);
-      const own = persona.model;
-      const isKnown = own !== undefined && shared.runtime.getModel(PROVIDER_ID, own) !== undefined;
-      const model = isKnown ? own : ports.model();
-      const conversation = await openConversation(shared, {
-        id: child.id,
-        threadId: child.id,
-        parentFile: ports.parentFile(),
-        persona,
-        model,
-        more: () => [],
-      });
       try {
-        const prompt = {
-          text: text(input['prompt']),
-          messageId: '',
-          persona,
-          model,
-          variant: persona.variant,
-          expand: false,
-        };
-        const end = await conversation.prompt(prompt, signal ?? new AbortController().signal);
-        if (end.kind === 'aborted') throw new Error('Operation aborted');
-        if (end.kind === 'failed') throw new Error(`task_id: ${child.id}\n\nThe subagent failed: ${end.message}`);
-        const result = conversation.answer();
+        const result = await queue(() => work(child, text(input['prompt']), signal ?? new AbortController().signal));
         return { content: say(`task_id: ${child.id}\n\n<task_result>\n${result}\n</task_result>`), details };
       } finally {
         busy.delete(child.id);
-        conversation.dispose();
       }
     },
   };
