@@ -114,6 +114,8 @@ test(
       'response_schema_conformance',
       'ignored_auth',
       'unsupported_method',
+      'allow_header_conformance',
+      'response_headers_conformance',
     ];
     const args = [
       ['--config-file', join(folder, 'schemathesis.toml'), '--no-color', 'run', file],
