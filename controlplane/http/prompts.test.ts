@@ -1,9 +1,9 @@
 // Which sessions take prompts, and what the others are told.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ConflictError, InvalidError } from '#base/errors.ts';
+import { ConflictError, InvalidError, UnsupportedError } from '#base/errors.ts';
 import type { Session } from '#schema/resources/session.ts';
-import { checkPromptSize, checkTakesPrompts, MAX_PROMPT_BYTES } from './prompts.ts';
+import { checkPromptSize, checkTakesPrompts, checkThread, MAX_PROMPT_BYTES } from './prompts.ts';
 
 const session = (status: Record<string, unknown>, metadata: Record<string, unknown> = {}): Session =>
   ({ metadata: { name: 'talk', ...metadata }, status }) as unknown as Session;
@@ -51,3 +51,14 @@ for (const [which, message] of refused) {
     );
   });
 }
+
+test('A65 a write to the conversation of a subagent is refused as not supported, one to the root is not', () => {
+  for (const thread of [undefined, 'root']) assert.doesNotThrow(() => checkThread(thread));
+  assert.throws(
+    () => checkThread('ses_child'),
+    (error) =>
+      error instanceof UnsupportedError &&
+      error.code === 'feature_not_supported' &&
+      error.details?.['capability'] === 'session.subagents',
+  );
+});

@@ -1,5 +1,5 @@
 // Handlers of prompts and of the running turn. Must not know the inbox. Source: 20-control-plane §3, §9, §12.
-import { ConflictError, InvalidError } from '#base/errors.ts';
+import { ConflictError, InvalidError, UnsupportedError } from '#base/errors.ts';
 import type { Project } from '#schema/resources/project.ts';
 import type { Session } from '#schema/resources/session.ts';
 import type {
@@ -32,6 +32,14 @@ export type PromptHandlers = Readonly<{
   deletePrompt: Handler<typeof deletePromptRoute>;
   abortSessionTurn: Handler<typeof abortRoute>;
 }>;
+
+/** Refuses a write to a subagent's conversation. Source: A65. */
+export const checkThread = (threadId: string | undefined): void => {
+  if (threadId === undefined || threadId === 'root') return;
+  throw new UnsupportedError('feature_not_supported', 'the conversation of a subagent is read-only', {
+    details: { capability: 'session.subagents', threadId },
+  });
+};
 
 /** Refuses a prompt that no turn will ever run. Source: 20-control-plane §12. */
 export const checkTakesPrompts = ({ metadata, status }: Session): void => {
@@ -69,6 +77,7 @@ export const makePromptHandlers = (ports: PromptPorts): PromptHandlers => {
     createPrompt: async ({ params, body }) => {
       checkPromptSize(body.parts);
       const session = await found(params);
+      checkThread(body.threadId);
       checkTakesPrompts(session);
       if (body.agent !== undefined || body.model !== undefined) {
         const project = await ports.fetchProject(params.namespace, session.spec.projectRef.name);

@@ -1,6 +1,6 @@
 // Handlers of the verbs of a session's harness: turns that are no prompt go to the inbox, everything else to the daemon.
 // Must not know either. Source: 20-control-plane §3, A62 to A67.
-import { InvalidError, UnsupportedError } from '#base/errors.ts';
+import { InvalidError } from '#base/errors.ts';
 import type { Project } from '#schema/resources/project.ts';
 import type { Session } from '#schema/resources/session.ts';
 import type * as routes from '#schema/rest/session-verbs.ts';
@@ -15,7 +15,7 @@ import type { HarnessFeatures } from '../app/harness-features.ts';
 import type { Prompts } from '../app/prompts.ts';
 import { type Fetch, requireSession } from './find-objects.ts';
 import type { Handler } from './handler.ts';
-import { checkTakesPrompts } from './prompts.ts';
+import { checkTakesPrompts, checkThread } from './prompts.ts';
 
 /** What the handlers need. */
 export type SessionVerbPorts = Readonly<{
@@ -51,14 +51,6 @@ type TurnFields = Readonly<{
   agent?: string | undefined;
   model?: string | undefined;
 }>;
-
-/** Refuses a write to a subagent's conversation. Source: A65. */
-export const checkThread = (threadId: string | undefined): void => {
-  if (threadId === undefined || threadId === 'root') return;
-  throw new UnsupportedError('feature_not_supported', 'the conversation of a subagent is read-only', {
-    details: { capability: 'session.subagents', threadId },
-  });
-};
 
 /** What J2 says of a session, in one sentence. */
 const harnessMessage = (now: string | undefined, next: HarnessChoice): string => {

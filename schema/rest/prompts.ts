@@ -45,6 +45,12 @@ export const createPromptRoute = defineRoute({
     parts: z.array(promptPart).min(1).max(64),
     agent: z.string().max(128).optional(),
     model: z.string().max(256).optional(),
+    threadId: z
+      .string()
+      .min(1)
+      .max(128)
+      .optional()
+      .describe("root, or absent; a subagent's conversation is read-only: 501"),
   }),
   responses: { 200: promptView, 202: promptView },
 });

@@ -189,12 +189,37 @@ describe('what else turns do', () => {
     turns.poke();
     await clock.advance(0);
     assert.deepEqual(told, []);
-    assert.equal(await turns.whileIdle(async () => 2), undefined);
+    const second = turns.whileIdle(async () => 2);
     working.resolve(1);
     assert.deepEqual(await work, { value: 1 });
+    assert.equal(await second, undefined, 'the prompt that waited came first');
     await clock.advance(0);
     assert.deepEqual(turns.activity().turnId, '1');
     assert.equal(await turns.whileIdle(async () => 3), undefined);
+  });
+
+  it('waits for the push of a turn that has its end, but not for ever', async () => {
+    const pushed = Promise.withResolvers<void>();
+    const { turns, inbox, ends, clock } = aRig(async () => ({ kind: 'completed' }), {
+      workspace: {
+        head: async () => 'c1',
+        commitsSince: async () => [],
+        push: () => pushed.promise,
+        onBranch: async () => true,
+      },
+    });
+    inbox.push(aTurn('1'));
+    turns.poke();
+    await clock.advance(0);
+    assert.equal(ends().length, 1);
+    const early = turns.whileIdle(async () => 'early');
+    await clock.advance(15_000);
+    assert.equal(await early, undefined);
+    const late = turns.whileIdle(async () => 'late');
+    await clock.advance(1_000);
+    pushed.resolve();
+    await clock.advance(0);
+    assert.deepEqual(await late, { value: 'late' });
   });
 
   it('goes on after work that failed', async () => {

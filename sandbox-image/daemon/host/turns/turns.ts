@@ -65,7 +65,10 @@ export type Turns = Readonly<{
   fromHarness: (event: HarnessEvent) => void;
   /** Ends the running turn; false when none runs or another one does. */
   abort: (reason: AbortReason, turnId?: string) => boolean;
-  /** Does work while no turn runs and none can begin; undefined when one runs or is being taken. Rejects as `work` does. */
+  /**
+   * Does work while no turn runs and none can begin; undefined when one runs. What follows the end of a turn is waited
+   * for, up to 15 s. Rejects as `work` does.
+   */
   whileIdle: <T>(work: () => Promise<T>) => Promise<Readonly<{ value: T }> | undefined>;
   /**
    * Lets a prompt join the running turn by `steer`; gives back the turn's id, undefined when it could not. A prompt that
@@ -79,6 +82,8 @@ export type Turns = Readonly<{
 const TAKE_BACKOFF: BackoffBounds = { baseMs: 250, maxMs: 5_000 };
 const FLUSH_LIMIT_MS = 30_000;
 const REMEMBERED_TURNS = 64;
+/** How long work between turns waits for the push and the look for the next prompt that follow a turn. Units: milliseconds. */
+const SETTLE_LIMIT_MS = 15_000;
 
 type Running = {
   readonly turn: Turn;
@@ -121,10 +126,17 @@ export const createTurns = (ports: TurnsPorts): Turns => {
   let overdue: AbortReason | undefined;
   let sinceMs = clock.nowMs();
   let idleWaiters: (() => void)[] = [];
+  /** Woken by every change of what runs. */
+  const changeWaiters: (() => void)[] = [];
+
+  const wakeWaiters = (): void => {
+    for (const resolve of changeWaiters.splice(0)) resolve();
+  };
 
   const change = (next: Running | undefined): void => {
     running = next;
     sinceMs = clock.nowMs();
+    wakeWaiters();
     ports.onChange();
   };
 
@@ -236,6 +248,7 @@ export const createTurns = (ports: TurnsPorts): Turns => {
       .catch((error: unknown) => log.error('taking turns broke', { err: error }))
       .finally(() => {
         looking = false;
+        wakeWaiters();
         for (const resolve of idleWaiters.splice(0)) resolve();
         if (lookAgain) poke();
       });
@@ -246,6 +259,14 @@ export const createTurns = (ports: TurnsPorts): Turns => {
     if (ended.at(-1) === running.turn.turnId) return false;
     running.reason ??= reason;
     running.controller.abort();
+    return true;
+  };
+
+  /** Waits for a change of what runs, unless a turn without its end runs; false when there is nothing to wait for. */
+  const settles = async (late: Promise<void>, isLate: () => boolean): Promise<boolean> => {
+    const hasEnd = running === undefined || ended.at(-1) === running.turn.turnId;
+    if (!hasEnd || isLate()) return false;
+    await Promise.race([new Promise<void>((wake) => changeWaiters.push(wake)), late]);
     return true;
   };
 
@@ -267,12 +288,24 @@ export const createTurns = (ports: TurnsPorts): Turns => {
     poke,
     abort,
     whileIdle: async (work) => {
-      if (looking || running !== undefined) return undefined;
+      let isLate = false;
+      const { promise: late, resolve } = Promise.withResolvers<void>();
+      const cancel = clock.startTimer(SETTLE_LIMIT_MS, () => {
+        isLate = true;
+        resolve();
+      });
+      while (looking) {
+        if (await settles(late, () => isLate)) continue;
+        cancel();
+        return undefined;
+      }
+      cancel();
       looking = true;
       try {
         return { value: await work() };
       } finally {
         looking = false;
+        wakeWaiters();
         for (const resolve of idleWaiters.splice(0)) resolve();
         if (lookAgain) poke();
       }
