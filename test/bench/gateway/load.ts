@@ -4,6 +4,7 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { promisify } from 'node:util';
+import { AnswerParser } from '#controlplane/gateway/answer-parser.ts';
 
 const run = promisify(execFile);
 
@@ -102,6 +103,8 @@ export const wrkScript = (target: Target, body: string): string =>
 export type Streamed = Readonly<{ firstMs: number; gapMs: number; chunks: number; isWhole: boolean; totalMs: number }>;
 
 const CHUNK = Buffer.from('"content":"word ');
+/** A stream that is silent so long is lost. Units: milliseconds. */
+const STALL_MS = 20_000;
 
 /** Reads one stream over a connection of its own. */
 export const readStream = (target: Target, model: string): Promise<Streamed> =>
@@ -120,36 +123,37 @@ export const readStream = (target: Target, model: string): Promise<Streamed> =>
     let lastMs = 0;
     let gapMs = 0;
     let chunks = 0;
-    let isDone = false;
+    let isWhole = false;
     let tail = Buffer.alloc(0);
+    const see = (piece: Buffer): void => {
+      const seen = tail.length === 0 ? piece : Buffer.concat([tail, piece]);
+      const before = chunks;
+      let from = 0;
+      for (let at = seen.indexOf(CHUNK); at >= 0; at = seen.indexOf(CHUNK, from)) {
+        chunks += 1;
+        from = at + CHUNK.length;
+      }
+      // What may be the beginning of a mark is looked at again with what follows.
+      tail = Buffer.from(seen.subarray(Math.max(from, seen.length - CHUNK.length + 1)));
+      isWhole ||= seen.includes('[DONE]');
+      if (chunks === before) return;
+      const nowMs = performance.now();
+      if (before === 0) firstMs = nowMs - startedMs;
+      else gapMs = Math.max(gapMs, nowMs - lastMs);
+      lastMs = nowMs;
+    };
+    const finish = (): void => {
+      resolve({ firstMs, gapMs, chunks, isWhole, totalMs: performance.now() - startedMs });
+      socket.destroy();
+    };
+    const parser = new AnswerParser({ onHead: () => undefined, onBody: see, onEnd: finish });
+    socket.setTimeout(STALL_MS, () => socket.destroy(new Error(`${target.name} sent nothing for a while`)));
     socket.on('connect', () => {
       startedMs = performance.now();
       const lines = head.map(([name, value]) => `${name}: ${value}\r\n`).join('');
       socket.write(`POST ${target.path} HTTP/1.1\r\n${lines}\r\n${body}`);
     });
-    socket.on('data', (data: Buffer) => {
-      const nowMs = performance.now();
-      const seen = tail.length === 0 ? data : Buffer.concat([tail, data]);
-      let from = 0;
-      let count = 0;
-      for (;;) {
-        const at = seen.indexOf(CHUNK, from);
-        if (at < 0) break;
-        count += 1;
-        from = at + CHUNK.length;
-      }
-      if (count > 0) {
-        if (chunks === 0) firstMs = nowMs - startedMs;
-        else gapMs = Math.max(gapMs, nowMs - lastMs);
-        lastMs = nowMs;
-        chunks += count;
-      }
-      // What may be the beginning of a mark is looked at again with what follows.
-      tail = Buffer.from(seen.subarray(Math.max(from, seen.length - CHUNK.length + 1)));
-      isDone ||= seen.includes('[DONE]');
-    });
+    socket.on('data', (data: Buffer) => parser.push(data));
     socket.on('error', reject);
-    socket.on('close', () =>
-      resolve({ firstMs, gapMs, chunks, isWhole: isDone, totalMs: performance.now() - startedMs }),
-    );
+    socket.on('end', finish);
   });
