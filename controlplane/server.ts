@@ -100,6 +100,7 @@ export type ControlPlaneServers = Readonly<Record<'public' | 'sandbox' | 'intern
 
 const mountPublic = (server: HttpServer, handlers: PublicHandlers, guard: Guard): void => {
   mount(server, projectRoutes.listProjectsRoute, handlers.listProjects, guard);
+  mount(server, projectRoutes.listAllProjectsRoute, handlers.listAllProjects, guard);
   mount(server, projectRoutes.getProjectRoute, handlers.getProject, guard);
   mount(server, projectRoutes.createProjectRoute, handlers.createProject, guard);
   mount(server, projectRoutes.patchProjectRoute, handlers.patchProject, guard);
@@ -110,6 +111,7 @@ const mountPublic = (server: HttpServer, handlers: PublicHandlers, guard: Guard)
   mount(server, projectRoutes.syncNowRoute, handlers.syncProjectNow, guard);
   mount(server, projectRoutes.validateManifestRoute, handlers.validateManifest, guard);
   mount(server, sessionRoutes.listSessionsRoute, handlers.listSessions, guard);
+  mount(server, sessionRoutes.listAllSessionsRoute, handlers.listAllSessions, guard);
   mount(server, sessionRoutes.createSessionRoute, handlers.createSession, guard);
   mount(server, sessionRoutes.getSessionRoute, handlers.getSession, guard);
   mount(server, sessionRoutes.deleteSessionRoute, handlers.deleteSession, guard);

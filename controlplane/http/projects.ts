@@ -10,6 +10,7 @@ import type {
   getManifestRoute,
   getProjectHarnessRoute,
   getProjectRoute,
+  listAllProjectsRoute,
   listProjectsRoute,
   patchFeaturesRoute,
   patchProjectRoute,
@@ -20,7 +21,7 @@ import { effectiveFlags, FLAG_FACTS, FLAG_FIELDS, type PlatformFlags } from '#sc
 import { selectHarness } from '#schema/rules/select-harness.ts';
 import type { ProjectFact } from '#schema/wire/sync.ts';
 import { type CheckNewSessionPorts, checkDefaultModel } from '../app/check-new-session.ts';
-import { afterKey, pageFrom } from '../app/page.ts';
+import { afterKey, type PageRequest, pageFrom } from '../app/page.ts';
 import { projectViewOf } from '../app/resource-views.ts';
 import { type Fetch, requireProject } from './find-objects.ts';
 import type { Handler } from './handler.ts';
@@ -32,7 +33,8 @@ type Spec = Readonly<Record<string, unknown>>;
 /** What the handlers need. */
 export type ProjectPorts = Readonly<{
   fetchProject: Fetch<Project>;
-  listProjects: (namespace: string) => readonly Project[];
+  /** Of a namespace or of all, by namespace and name. */
+  listProjects: (namespace?: string) => readonly Project[];
   createProject: (namespace: string, name: string, spec: Spec) => Promise<Project>;
   patchProject: (project: Project, spec: Spec) => Promise<Project>;
   deleteProject: (project: Project) => Promise<boolean>;
@@ -52,6 +54,7 @@ export type ProjectPorts = Readonly<{
 /** The handlers, one per route of schema/rest/projects.ts. */
 export type ProjectHandlers = Readonly<{
   listProjects: Handler<typeof listProjectsRoute>;
+  listAllProjects: Handler<typeof listAllProjectsRoute>;
   getProject: Handler<typeof getProjectRoute>;
   createProject: Handler<typeof createProjectRoute>;
   patchProject: Handler<typeof patchProjectRoute>;
@@ -63,7 +66,14 @@ export type ProjectHandlers = Readonly<{
   validateManifest: Handler<typeof validateManifestRoute>;
 }>;
 
-const keyOf = (project: Project): string => project.metadata.name;
+const keyOf = ({ metadata }: Project): string => `${metadata.namespace}/${metadata.name}`;
+
+const pageOfProjects = (projects: readonly Project[], query: PageRequest) => {
+  const after = afterKey(query);
+  const rest = projects.filter((project) => keyOf(project) > after).slice(0, query.limit + 1);
+  const page = pageFrom(rest, query.limit, keyOf);
+  return { items: page.items.map(projectViewOf), cursor: page.cursor };
+};
 
 const RUNTIMES = ['opencode', 'pi', 'beaver'] as const;
 const runtimeOf = (text: string | null | undefined) => RUNTIMES.find((runtime) => runtime === text);
@@ -90,15 +100,11 @@ const featuresOf = (project: Project, platform: PlatformFlags): FeatureView[] =>
 export const makeProjectHandlers = (ports: ProjectPorts): ProjectHandlers => {
   const found = requireProject(ports.fetchProject);
   return {
-    listProjects: async ({ params, query }) => {
-      const after = afterKey(query);
-      const projects = ports
-        .listProjects(params.namespace)
-        .filter((project) => keyOf(project) > after)
-        .slice(0, query.limit + 1);
-      const page = pageFrom(projects, query.limit, keyOf);
-      return { status: 200, body: { items: page.items.map(projectViewOf), cursor: page.cursor } };
-    },
+    listProjects: async ({ params, query }) => ({
+      status: 200,
+      body: pageOfProjects(ports.listProjects(params.namespace), query),
+    }),
+    listAllProjects: async ({ query }) => ({ status: 200, body: pageOfProjects(ports.listProjects(), query) }),
     getProject: async ({ params }) => ({ status: 200, body: projectViewOf(await found(params)) }),
     createProject: async ({ params, body }) => {
       await checkDefaultModel(body.spec, ports.judgeModel);

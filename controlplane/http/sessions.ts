@@ -6,6 +6,7 @@ import type {
   createSessionRoute,
   deleteSessionRoute,
   getSessionRoute,
+  listAllSessionsRoute,
   listSessionsRoute,
   restartSessionRoute,
   SessionView,
@@ -15,7 +16,7 @@ import type {
 } from '#schema/rest/sessions.ts';
 import type { HealthDocument } from '#schema/wire/health.ts';
 import type { CheckNewSession } from '../app/check-new-session.ts';
-import { afterKey, pageFrom } from '../app/page.ts';
+import { afterKey, type PageRequest, pageFrom } from '../app/page.ts';
 import { sessionViewOf } from '../app/resource-views.ts';
 import { type Fetch, requireSession } from './find-objects.ts';
 import type { Handler } from './handler.ts';
@@ -28,7 +29,8 @@ type Spec = Readonly<Record<string, unknown>>;
 /** What the handlers need. */
 export type SessionPorts = Readonly<{
   fetchSession: Fetch<Session>;
-  listSessions: (namespace: string) => readonly Session[];
+  /** Of a namespace or of all, by namespace and name. */
+  listSessions: (namespace?: string) => readonly Session[];
   checkNewSession: CheckNewSession;
   createSession: (namespace: string, name: string, spec: Spec) => Promise<Session>;
   patchSession: (session: Session, spec: Spec) => Promise<Session>;
@@ -45,6 +47,7 @@ export type SessionPorts = Readonly<{
 /** The handlers, one per route of schema/rest/sessions.ts. */
 export type SessionHandlers = Readonly<{
   listSessions: Handler<typeof listSessionsRoute>;
+  listAllSessions: Handler<typeof listAllSessionsRoute>;
   createSession: Handler<typeof createSessionRoute>;
   getSession: Handler<typeof getSessionRoute>;
   deleteSession: Handler<typeof deleteSessionRoute>;
@@ -54,7 +57,7 @@ export type SessionHandlers = Readonly<{
   getSessionHealth: Handler<typeof sessionHealthRoute>;
 }>;
 
-const keyOf = (session: Session): string => session.metadata.name;
+const keyOf = ({ metadata }: Session): string => `${metadata.namespace}/${metadata.name}`;
 
 /** Makes the handlers. */
 export const makeSessionHandlers = (ports: SessionPorts): SessionHandlers => {
@@ -70,17 +73,24 @@ export const makeSessionHandlers = (ports: SessionPorts): SessionHandlers => {
     const [view] = await viewsOf([session]);
     return view ?? sessionViewOf(session, null);
   };
+  const pageOfSessions = async (
+    sessions: readonly Session[],
+    query: PageRequest & Readonly<{ project?: string | undefined }>,
+  ) => {
+    const after = afterKey(query);
+    const rest = sessions
+      .filter((session) => query.project === undefined || session.spec.projectRef.name === query.project)
+      .filter((session) => keyOf(session) > after)
+      .slice(0, query.limit + 1);
+    const page = pageFrom(rest, query.limit, keyOf);
+    return { items: await viewsOf(page.items), cursor: page.cursor };
+  };
   return {
-    listSessions: async ({ params, query }) => {
-      const after = afterKey(query);
-      const sessions = ports
-        .listSessions(params.namespace)
-        .filter((session) => query.project === undefined || session.spec.projectRef.name === query.project)
-        .filter((session) => keyOf(session) > after)
-        .slice(0, query.limit + 1);
-      const page = pageFrom(sessions, query.limit, keyOf);
-      return { status: 200, body: { items: await viewsOf(page.items), cursor: page.cursor } };
-    },
+    listSessions: async ({ params, query }) => ({
+      status: 200,
+      body: await pageOfSessions(ports.listSessions(params.namespace), query),
+    }),
+    listAllSessions: async ({ query }) => ({ status: 200, body: await pageOfSessions(ports.listSessions(), query) }),
     createSession: async ({ params, body }) => {
       await ports.checkNewSession(params.namespace, body.spec);
       const session = await ports.createSession(params.namespace, body.name, body.spec);

@@ -37,6 +37,18 @@ export const listProjectsRoute = defineRoute({
   responses: { 200: pageOf(projectView) },
 });
 
+/** `GET /v1/projects`: of all namespaces, for who may list projects of the whole cluster; ordered by namespace and name. */
+export const listAllProjectsRoute = defineRoute({
+  operationId: 'listAllProjects',
+  listener: 'public',
+  method: 'GET',
+  path: '/v1/projects',
+  summary: 'List projects of all namespaces',
+  auth: { kind: 'resource', resource: 'projects', verb: 'list' },
+  query: pageQuery,
+  responses: { 200: pageOf(projectView) },
+});
+
 /** `GET P`. */
 export const getProjectRoute = defineRoute({
   operationId: 'getProject',

@@ -30,7 +30,19 @@ export const sessionView = z.object({
   status: z.record(z.string(), z.unknown()),
 });
 
-/** `GET /v1/sessions?project=&namespace=`: across the namespaces that the caller may list. */
+/** `GET /v1/sessions?project=`: of all namespaces, for who may list sessions of the whole cluster. */
+export const listAllSessionsRoute = defineRoute({
+  operationId: 'listAllSessions',
+  listener: 'public',
+  method: 'GET',
+  path: '/v1/sessions',
+  summary: 'List sessions of all namespaces',
+  auth: { kind: 'resource', resource: 'sessions', verb: 'list' },
+  query: pageQuery.extend({ project: z.string().max(46).optional() }),
+  responses: { 200: pageOf(sessionView) },
+});
+
+/** `GET /v1/namespaces/{ns}/sessions?project=`. */
 export const listSessionsRoute = defineRoute({
   operationId: 'listSessions',
   listener: 'public',

@@ -31,6 +31,7 @@ import {
   createAccount,
   createIdlePod,
   grant,
+  grantEverywhere,
   grantPaths,
   ROLE_BINDINGS,
   tokenOf,
@@ -80,7 +81,8 @@ before(async () => {
   namespace = await api.namespace();
   for (const account of ['alice', 'bob', 'operator', 'sandbox']) await createAccount(client, namespace, account);
   const podUid = await createIdlePod(client, namespace, 'pod-1', 'sandbox');
-  await grant(client, namespace, 'alice', 'alice-all', "[{apiGroups: [beeuni.dev], resources: ['*'], verbs: ['*']}]");
+  const everything = "[{apiGroups: [beeuni.dev], resources: ['*'], verbs: ['*']}]";
+  await grantEverywhere(client, namespace, 'alice', `${namespace}-alice-everywhere`, everything);
   await grantPaths(client, namespace, 'alice', `${namespace}-alice`, ['/v1/workspace/*', '/v1/audit', '/v1/usage']);
   const token = (account: string, audience?: string) => tokenOf(client, { namespace, account, audience });
   tokens['alice'] = await token('alice');

@@ -11,7 +11,7 @@ import { PROJECTS, SESSIONS } from '#kube/resource-types.ts';
 import * as projects from '#schema/rest/projects.ts';
 import * as prompts from '#schema/rest/prompts.ts';
 import * as records from '#schema/rest/records.ts';
-import { createSessionRoute, getSessionRoute } from '#schema/rest/sessions.ts';
+import { createSessionRoute, getSessionRoute, listAllSessionsRoute } from '#schema/rest/sessions.ts';
 import { createProviderRoute } from '#schema/rest/workspace.ts';
 import { type ApiWorld, startApiWorld } from '#test/support/api-world.ts';
 import { grant, ROLE_BINDINGS } from '#test/support/kube-accounts.ts';
@@ -411,6 +411,60 @@ describe('the public API', () => {
     t.diagnostic(`the last admitted call came ${Math.round(lastOkMs)} ms after the binding was deleted`);
     assert.ok(lastOkMs < STOPPED_WITHIN_MS, `${Math.round(lastOkMs)} ms`);
     assert.deepEqual([...seen].sort(), ['forbidden', 'ok'], 'no other answer in between');
+  });
+
+  test('listAllProjects and listAllSessions show every namespace, in pages, to who may list the whole cluster', async () => {
+    const elsewhere = await world.api.namespace();
+    const spec = { repository: { url: URL_OF_SHOP } };
+    const manager = { manager: 'beeuni-test', force: true };
+    for (const namespace of [world.namespace, elsewhere]) {
+      await apply(world.client, PROJECTS, { metadata: { namespace, name: 'wide' }, spec }, manager);
+      await apply(
+        world.client,
+        SESSIONS,
+        { metadata: { namespace, name: 'wide' }, spec: { projectRef: { name: 'wide' } } },
+        manager,
+      );
+    }
+    const pages = async (
+      list: (
+        cursor: string | undefined,
+      ) => Promise<{ items: readonly { namespace: string; name: string }[]; cursor: string | null }>,
+    ) => {
+      const seen: string[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await list(cursor);
+        seen.push(...page.items.map(({ namespace, name }) => `${namespace}/${name}`));
+        cursor = page.cursor ?? undefined;
+      } while (cursor !== undefined);
+      return seen;
+    };
+    const projectsSeen = await until('both projects are seen', async () => {
+      const seen = await pages(
+        async (cursor) => (await world.alice.call(projects.listAllProjectsRoute, { query: { limit: 1, cursor } })).body,
+      );
+      return seen.filter((key) => key.endsWith('/wide')).length === 2 && seen;
+    });
+    assert.deepEqual(projectsSeen, [...new Set(projectsSeen)].sort());
+    const sessionsSeen = await until('both sessions are seen', async () => {
+      const query = { limit: 1, project: 'wide' };
+      const seen = await pages(
+        async (cursor) => (await world.alice.call(listAllSessionsRoute, { query: { ...query, cursor } })).body,
+      );
+      return seen.length === 2 && seen;
+    });
+    assert.deepEqual(sessionsSeen, [`${world.namespace}/wide`, `${elsewhere}/wide`].sort());
+    const { client } = await world.person('frank');
+    await grant(
+      world.client,
+      world.namespace,
+      'frank',
+      'frank',
+      '[{apiGroups: [beeuni.dev], resources: [projects], verbs: [list]}]',
+    );
+    const refused = await refusalOf(client.call(projects.listAllProjectsRoute, { query: {} }));
+    assert.equal(refused.code, 'forbidden', 'a right in one namespace is none in all');
   });
 
   test('what kubectl creates, the API shows: a session of a spec alone', async () => {

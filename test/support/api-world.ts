@@ -4,7 +4,7 @@ import { type Client, createClient } from '#base/http/client.ts';
 import type { KubeClient } from '#kube/client.ts';
 import { type ControlPlaneProcess, startControlPlane } from './control-plane.ts';
 import { applyFile, startTestApi, type TestApi } from './kube.ts';
-import { createAccount, grant, grantPaths, tokenOf } from './kube-accounts.ts';
+import { createAccount, grantEverywhere, grantPaths, tokenOf } from './kube-accounts.ts';
 import { freshDatabase, type TestDatabase } from './postgres.ts';
 
 const AUDIENCE = 'beeuni-control-plane';
@@ -16,7 +16,7 @@ export type ApiWorld = Readonly<{
   database: TestDatabase;
   process: ControlPlaneProcess;
   namespace: string;
-  /** May do everything in the namespace and the workspace. */
+  /** May do everything in every namespace and the workspace. */
   alice: Client;
   aliceToken: string;
   /** The operator, on the internal listener. */
@@ -40,7 +40,8 @@ export const startApiWorld = async (environment: Readonly<Record<string, string>
   const namespace = await api.namespace();
   const database = await freshDatabase();
   await createAccount(client, namespace, 'alice');
-  await grant(client, namespace, 'alice', 'alice', "[{apiGroups: [beeuni.dev], resources: ['*'], verbs: ['*']}]");
+  const everything = "[{apiGroups: [beeuni.dev], resources: ['*'], verbs: ['*']}]";
+  await grantEverywhere(client, namespace, 'alice', `${namespace}-alice-everywhere`, everything);
   await grantPaths(client, namespace, 'alice', `${namespace}-alice`, ['/v1/workspace/*', '/v1/audit', '/v1/usage']);
   await createAccount(client, namespace, 'operator');
   const started = await startControlPlane({

@@ -87,6 +87,31 @@ subjects: [${subject}]
   );
 };
 
+/** Lets an account do things in every namespace; rules as YAML flow text. */
+export const grantEverywhere = async (
+  client: KubeClient,
+  namespace: string,
+  account: string,
+  name: string,
+  rules: string,
+): Promise<void> => {
+  await applyYaml(
+    client,
+    `
+apiVersion: ${RBAC}/v1
+kind: ClusterRole
+metadata: {name: ${name}}
+rules: ${rules}
+---
+apiVersion: ${RBAC}/v1
+kind: ClusterRoleBinding
+metadata: {name: ${name}}
+roleRef: {apiGroup: ${RBAC}, kind: ClusterRole, name: ${name}}
+subjects: [{kind: ServiceAccount, name: ${account}, namespace: ${namespace}}]
+`,
+  );
+};
+
 /** Lets an account call paths, for example `/v1/workspace/*`. */
 export const grantPaths = async (
   client: KubeClient,
