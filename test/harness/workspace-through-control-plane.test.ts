@@ -19,7 +19,7 @@ import { makeWorkspaceHandlers } from '#controlplane/http/workspace.ts';
 import type { Session } from '#schema/resources/session.ts';
 import { getDiffRoute, getFilesRoute, getLogsRoute, putFilesRoute } from '#schema/rest/files.ts';
 import { deleteTerminalRoute, getTerminalsRoute, openTerminalRoute } from '#schema/rest/terminals.ts';
-import { type CallPlace, runCommand, startCommand } from '#test/support/command-line.ts';
+import { type CallPlace, runCommand, startCommand, startInTerminal } from '#test/support/command-line.ts';
 import { openSocket } from '#test/support/terminal-socket.ts';
 import { until } from '#test/support/until.ts';
 import { makeRig, type Rig } from './rig.ts';
@@ -165,6 +165,26 @@ describe('a workspace behind the control plane', { timeout: 300_000 }, () => {
     assert.equal((await again.done).code, 0);
     const list = await runCommand(['sessions', 'shell', 'fix-login', '--list'], ada);
     assert.match(list.out, /^mine +exited +0 +0 +/m);
+  });
+
+  it('A201 in a real terminal keys, sizes and Ctrl-C go to the sandbox, and the terminal is given back as it was', async () => {
+    const shell = startInTerminal(['sessions', 'shell', 'fix-login', '--id', 'real'], ada);
+    await shell.shows('terminal real; Ctrl-] leaves it running');
+    shell.type('stty size\r');
+    await shell.shows(/[\r\n]30 100/);
+    shell.type('until [ "$(stty size)" = "50 132" ]; do sleep 0.1; done; echo now-$((1+1))\r');
+    shell.resize(132, 50);
+    await shell.shows('now-2');
+    shell.type(`bash -c 'trap : INT; echo cat-$((40+2)); cat; echo code-$?'\r`);
+    await shell.shows('cat-42');
+    shell.type('echoed\r');
+    await shell.shows(/echoed[\r\n]+echoed/);
+    shell.type('\u0003');
+    await shell.shows('code-130');
+    shell.type('\u001d');
+    assert.equal(await shell.exitCode, 0);
+    assert.match(shell.text(), /attach again/);
+    await runCommand(['sessions', 'shell', 'fix-login', '-c', 'true'], ada);
   });
 
   it('20-control-plane §1 no upgrade without a credential, without the right, or for a page of another origin', async () => {

@@ -7,7 +7,13 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { apply } from '#kube/apply.ts';
 import { PROJECTS, SESSIONS } from '#kube/resource-types.ts';
-import { type CallPlace, runCommand, runProgramCall, startCommand } from '#test/support/command-line.ts';
+import {
+  type CallPlace,
+  runCommand,
+  runProgramCall,
+  startCommand,
+  startInTerminal,
+} from '#test/support/command-line.ts';
 import { type ControlPlaneProcess, startControlPlane } from '#test/support/control-plane.ts';
 import { applyFile, startTestApi, type TestApi } from '#test/support/kube.ts';
 import { createAccount, grant, grantPaths, tokenOf } from '#test/support/kube-accounts.ts';
@@ -216,6 +222,35 @@ describe('the command line', { timeout: 300_000 }, () => {
     await call.shows(/first answer\n[^]*> /);
     call.type('/quit\r');
     assert.equal((await call.done).code, 0);
+  });
+
+  test('A239 in a real terminal Ctrl-C ends the turn, and a second one leaves', async () => {
+    await runCommand(['sessions', 'new', 'real', '-p', 'shop'], ada);
+    const box = await sandbox('real');
+    const call = startInTerminal(['sessions', 'chat', 'real'], ada);
+    await call.shows('> ');
+    call.type('work long\r');
+    const turn = await box.take();
+    const started = {
+      promptId: await box.promptOf(turn),
+      messageId: 'x',
+      agent: null,
+      model: null,
+      harness: 'opencode',
+    };
+    await box.send(turn, 'turn.started', started);
+    await box.say(turn, 'working on it');
+    await call.shows('working on it');
+    call.type('\u0003');
+    await call.shows('ending the turn');
+    await until('the abort is asked for', async () => {
+      const errands = await parts.health.errands(box.claim.sessionUid, box.claim.podUid);
+      return errands?.abort_turn_id === turn;
+    });
+    await box.end(turn, 'Aborted');
+    await call.shows('-- turn aborted');
+    call.type('\u0003');
+    assert.equal(await call.exitCode, 0);
   });
 
   test('FF12 an escape sequence of an agent reaches no terminal, in text, in tools, or in JSON', async () => {

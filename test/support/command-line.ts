@@ -1,6 +1,7 @@
 // The command line in process, with streams of its own, or as a program. Must not know any single command.
 import { spawn } from 'node:child_process';
 import { PassThrough } from 'node:stream';
+import { spawn as spawnInTerminal } from '@lydell/node-pty';
 import type { Io } from '#cli/io.ts';
 import { runCli } from '#cli/run.ts';
 import { until } from './until.ts';
@@ -104,3 +105,44 @@ export const runProgramCall = (words: readonly string[], place: CallPlace = {}):
     child.once('close', (code) => resolve({ code: code ?? -1, out, err }));
     child.stdin.end(place.stdin ?? '');
   });
+
+/** A call that runs in a real terminal. */
+export type TerminalCall = Readonly<{
+  text: () => string;
+  type: (text: string) => void;
+  resize: (cols: number, rows: number) => void;
+  shows: (text: string | RegExp) => Promise<void>;
+  exitCode: Promise<number>;
+}>;
+
+/** Starts a call as a program in a terminal of 100 × 30. */
+export const startInTerminal = (words: readonly string[], place: CallPlace = {}): TerminalCall => {
+  const child = spawnInTerminal(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, ...words], {
+    name: 'xterm-256color',
+    cols: 100,
+    rows: 30,
+    cwd: place.cwd ?? '/',
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      HOME: place.homeDir ?? '/nonexistent',
+      TERM: 'xterm-256color',
+      ...place.env,
+    },
+  });
+  let text = '';
+  child.onData((data) => {
+    text += data;
+  });
+  const { promise, resolve } = Promise.withResolvers<number>();
+  child.onExit(({ exitCode, signal }) => resolve(signal === undefined || signal === 0 ? exitCode : 128 + signal));
+  return {
+    text: () => text,
+    type: (typed) => child.write(typed),
+    resize: (cols, rows) => child.resize(cols, rows),
+    shows: async (part) => {
+      const isThere = () => (typeof part === 'string' ? text.includes(part) : part.test(text));
+      await until(`the terminal shows ${part}`, isThere, { describe: () => text });
+    },
+    exitCode: promise,
+  };
+};
