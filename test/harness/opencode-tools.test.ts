@@ -1,7 +1,7 @@
 // Tools, skills and commands in the real OpenCode behind the real daemon: what each agent sees, what a call does, and what
 // of the repository is used.
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -377,6 +377,22 @@ describe('tools in OpenCode', { skip, timeout: 900_000 }, () => {
     });
     await run('@@say hi');
     assert.ok(!hasRules(), 'a pipe is no rules file');
+  });
+
+  it('FE5 goes on when the session puts pipes where OpenCode and git look, and fails a turn for a link to a device', async () => {
+    const pipes = { command: 'mkfifo opencode.json .gitignore .opencode/opencode.json', description: 'Makes pipes' };
+    await call('bash', pipes);
+    await run('@@say hi');
+    const inWorkspace = (name: string): string => join(rig.folders.workspace, name);
+    for (const name of ['opencode.json', '.gitignore']) assert.ok(!existsSync(inWorkspace(name)), name);
+    symlinkSync('/dev/zero', inWorkspace('opencode.json'));
+    const turnId = await run('@@say hi');
+    const end = rig.controlPlane.eventsOf(turnId).find((event) => event.type === 'turn.ended');
+    assert.match(String(end?.data['message']), /opencode\.json of the checkout leads to something that is no file/);
+    rmSync(inWorkspace('opencode.json'));
+    const again = await run('@@say hi');
+    const healed = rig.controlPlane.eventsOf(again).find((event) => event.type === 'turn.ended');
+    assert.equal(healed?.data['outcome'], 'Succeeded');
   });
 
   it('A110 answers 404 for a tool that is not loaded, 403 for one that the agent may not use, 401 without the key', async () => {

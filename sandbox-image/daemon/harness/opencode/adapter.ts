@@ -18,6 +18,7 @@ import { readProjectDirectory } from './project-directory.ts';
 import { RULES_COPY, readRules, rulesAbove, writeRules } from './rules-copy.ts';
 import { type Server, supervise } from './supervisor.ts';
 import { createTurnRunner, type OpencodeTimes } from './turn-runner.ts';
+import { clearTraps } from './workspace-traps.ts';
 
 const DEFAULT_TIMES: OpencodeTimes = { probeIntervalMs: 5_000, probeTimeoutMs: 10_000, abortLimitMs: 10_000 };
 const RECONNECT_PAUSE_MS = 200;
@@ -85,6 +86,7 @@ export const startHarness = async (
     times,
     reread: (server) => reread(server.client, server.lost),
     openCalls: () => conversation.map.openCalls(),
+    findTrap: () => clearTraps(host.paths.workspace, log),
     clock,
     log,
   });
@@ -165,7 +167,9 @@ export const startHarness = async (
 
   mkdirSync(host.paths.data, { recursive: true });
   const supervisor = supervise({
-    start: (signal) => {
+    start: async (signal) => {
+      const trap = clearTraps(host.paths.workspace, log);
+      if (trap !== undefined) throw new UnavailableError('harness_failed', trap);
       writeConfig(host.paths.config, config.files, copies);
       writeRules(host.paths.config, rulesText);
       return startOpencode(

@@ -63,7 +63,8 @@ export const opencodeMembers = (
     const { agent, model } = ports.choose(server, turn);
     if (model === undefined) return ports.noModel(turn);
     const chosen = { messageId: nextMessageId(), agent, model };
-    running = chosen;
+    // Only a model's run reads further prompts.
+    running = starts === 'prompt' ? chosen : undefined;
     return runner.run(server, { messageId: chosen.messageId, starts, send: () => send(server, chosen) }, signal);
   };
 

@@ -33,6 +33,8 @@ export type TurnRunnerPorts = Readonly<{
   reread: (server: Server) => Promise<void>;
   /** Calls of the conversation that have no end yet. */
   openCalls: () => number;
+  /** What in the workspace would hold the harness up; undefined: nothing. Pipes are removed by looking. */
+  findTrap: () => string | undefined;
   clock: Clock;
   log: Logger;
 }>;
@@ -106,6 +108,8 @@ export const createTurnRunner = (ports: TurnRunnerPorts): TurnRunner => {
     let missed = 0;
     let idle = 0;
     while (await sleep(clock, times.probeIntervalMs, over)) {
+      // A command of the turn may have made a pipe that the server waits for since.
+      ports.findTrap();
       try {
         const busy = (await server.client.busySessions(times.probeTimeoutMs)).has(server.sessionId());
         missed = 0;
@@ -205,6 +209,8 @@ export const createTurnRunner = (ports: TurnRunnerPorts): TurnRunner => {
     },
     run: async (server, sending, signal) => {
       if (signal.aborted) return { kind: 'aborted' };
+      const trap = ports.findTrap();
+      if (trap !== undefined) return { kind: 'failed', code: 'unknown', message: trap };
       const own: Active = {
         watch: watchTurn(sending.messageId, sending.starts),
         joins: 0,
