@@ -229,6 +229,10 @@ export const GATEWAY_METRICS = {
   }),
   llmRetriesTotal: counter('llm_retries_total', 'Calls that were made again with another key of the pool.'),
   llmCooldowns: gauge('llm_cooldowns', 'Keys of the pool of a provider that rest.', { provider: PROVIDER }),
+  budgetRemainingRatio: gauge(
+    'budget_remaining_ratio',
+    'Smallest part that is left of any budget that calls asked for in the last 15 minutes.',
+  ),
   budgetRejectionsTotal: counter('budget_rejections_total', 'Model calls that were refused for a budget.', {
     scope: ['session', 'project_day', 'project_month', 'project_runs'],
   }),

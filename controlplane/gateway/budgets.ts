@@ -46,12 +46,16 @@ export type Budgets = Readonly<{
   take: (limits: Limits, estimateMicroUsd: number, turnId: string | null) => Promise<Hold | BudgetRefusal> | Hold;
   /** What calls cost is in the database now, or lost for good. */
   stored: (costs: readonly Readonly<BudgetKey & { costMicroUsd: number }>[]) => void;
+  /** The smallest part that is left of any budget that calls asked for lately; 1 when there is none. */
+  lowestRest: () => number;
 }>;
 
 /** How long a lease is used before the database is asked again. Units: milliseconds. */
 const FRESH_MS = 5_000;
 /** Part of a budget's rest that one lease takes at most, so that replicas share it. */
 const SHARE = 16;
+/** Budgets that nobody asked for so long are not looked at. Units: milliseconds. */
+const RECENT_MS = 900_000;
 const MAX_ROUNDS = 32;
 const MAX_ENTRIES = 20_000;
 const MAX_TURNS = 10_000;
@@ -243,6 +247,15 @@ export const makeBudgets = (
       const taken = found.map((entry) => ({ entry, amount: estimate }));
       for (const entry of found) entry.reserved += estimate;
       return new TakenHold(taken);
+    },
+    lowestRest: () => {
+      let lowest = 1;
+      for (const { limitMicroUsd, spent, pending, leasedAtMs } of entries.values()) {
+        if (clock.monotonicMs() - leasedAtMs > RECENT_MS) continue;
+        const rest = limitMicroUsd === 0 ? 0 : (limitMicroUsd - spent - pending) / limitMicroUsd;
+        lowest = Math.min(lowest, Math.max(0, rest));
+      }
+      return lowest;
     },
     stored: (costs) => {
       for (const cost of costs) {

@@ -130,6 +130,7 @@ export const wireGateway = (wiring: GatewayWiring): GatewaySide => {
       errorShapes: { openai: gatewayErrorShape('openai'), anthropic: gatewayErrorShape('anthropic') },
     },
     refresh: () => {
+      instruments.budgetRemainingRatio.set({}, budgets.lowestRest());
       // A provider that was changed has another pool for a while.
       const counts = new Map<string, number>();
       for (const [pool, count] of keyPools.resting()) {

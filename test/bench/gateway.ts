@@ -121,7 +121,7 @@ const startProviders = async (): Promise<Readonly<{ whole: number; stream: numbe
   if (peers.nginx === undefined) return { whole: stream, stream };
   const whole = await freePort();
   const directory = join(folder, 'nginx-provider');
-  mkdirSync(directory);
+  mkdirSync(directory, { recursive: true });
   writeFileSync(join(directory, 'nginx.conf'), nginxConfig(directory, whole, { answer: ANSWER }));
   start(1, peers.nginx, ['-p', directory, '-c', join(directory, 'nginx.conf')], peers.env);
   return { whole, stream };
@@ -135,7 +135,7 @@ const startNginx = async (upstream: number, name: string): Promise<Target | unde
   if (peers.nginx === undefined) return undefined;
   const port = await freePort();
   const directory = join(folder, `nginx-${name}`);
-  mkdirSync(directory);
+  mkdirSync(directory, { recursive: true });
   writeFileSync(join(directory, 'nginx.conf'), nginxConfig(directory, port, { upstream, key: 'sk-upstream' }));
   const child = start(0, peers.nginx, ['-p', directory, '-c', join(directory, 'nginx.conf')], peers.env);
   return { name: 'nginx', port, path, pids: [pidOf(child)], headers: { authorization: 'Bearer x' }, model: plain };
@@ -262,7 +262,13 @@ const measureJson = async (direct: Target, targets: readonly Target[]): Promise<
 const measureStreams = async (targets: readonly Target[]): Promise<void> => {
   const first: Record<string, number[]> = {};
   const gaps: Record<string, number[]> = {};
-  for (const target of targets) await untilAnswers(target);
+  for (const target of targets) {
+    await untilAnswers(target);
+    const warmer = async (): Promise<void> => {
+      for (let count = 0; count < 150; count += 1) await readStream(target, 'stream-4-5');
+    };
+    await Promise.all(Array.from({ length: target.name === 'portkey' ? 1 : 10 }, warmer));
+  }
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const target of interleaved(targets)) {
       for (let count = 0; count < 30; count += 1) {

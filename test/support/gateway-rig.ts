@@ -126,7 +126,7 @@ export const startGatewayRig = async (
     readKeys: async ({ id }) => state.providers.find((provider) => provider.id === id)?.secrets ?? [],
     resolveRole: async (role) => state.roles[role],
     findLimits: () => ({ budgets: [], runs: undefined }),
-    budgets: { take: () => ({ settle: () => undefined }), stored: () => undefined },
+    budgets: { take: () => ({ settle: () => undefined }), stored: () => undefined, lowestRest: () => 1 },
     onBudgetReached: () => undefined,
     takeCall: () => undefined,
     upstreams,
