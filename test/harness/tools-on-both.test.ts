@@ -87,7 +87,8 @@ const runOn = async (harness: 'opencode' | 'pi') => {
         output: text.replaceAll(rig.folders.root, '').replace(/output-[0-9a-f]+/, 'output'),
         show,
       });
-      const told = JSON.stringify((rig.provider.requests.at(-1)?.body as Fields)['messages']);
+      const asked = rig.provider.requests.at(-1)?.body as Fields | undefined;
+      const told = JSON.stringify(asked?.['messages'] ?? []);
       assert.ok(told.includes(JSON.stringify(text.slice(0, 40)).slice(1, -1)), `${harness}: the model reads it too`);
     }
     const last = rig.provider.requests.at(-1)?.body;
