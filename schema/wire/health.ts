@@ -93,9 +93,9 @@ export const healthRoute = defineRoute({
   summary: 'The state of daemon, repository, configuration and harness',
   auth: { kind: 'anyone' },
   query: z.object({
-    turn: z.enum(['1']).optional(),
-    turn_session_id: z.string().max(128).optional(),
-    turn_message_id: z.string().max(128).optional(),
+    turn: z.string().optional().catch(undefined),
+    turn_session_id: z.string().optional().catch(undefined),
+    turn_message_id: z.string().optional().catch(undefined),
   }),
   responses: { 200: healthDocument },
 });

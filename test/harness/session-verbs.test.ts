@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import type { HealthDocument } from '#schema/wire/health.ts';
 import type { Turn } from '#schema/wire/turns.ts';
 import type { DaemonProcess } from '#test/support/daemon-process.ts';
 import { whyNoOpencode } from '#test/support/opencode.ts';
@@ -160,8 +161,28 @@ describe('a session beyond prompts', { skip, timeout: 900_000 }, () => {
   it('A38 ends a shell command on request, as aborted', async () => {
     const turnId = await begin([{ type: 'shell', command: 'echo begun; sleep 60' }]);
     await until('it runs', () => JSON.stringify(dataOf(turnId, 'message.part.updated')).includes('"running"'));
+    const prompt = { promptId: 'p-shell', messageId: 'm-shell', parts: [{ type: 'text', text: '@@say no' }] };
+    assert.deepEqual(codeOf(await post('/beeuni/runtime/steer', prompt)), [409, 'no_active_turn']);
     await post('/beeuni/abort', { turnId });
     assert.equal((await endOf(turnId))['outcome'], 'Aborted');
+  });
+
+  it('A24 tells of a message whether its turn runs and how it ended', async () => {
+    const standing = async (query: string) =>
+      (await daemon.call('GET', `/beeuni/health?${query}`)).body as HealthDocument;
+    const turnId = await begin([{ type: 'shell', command: 'sleep 2' }]);
+    const messageId = turnId.replace('t', 'm');
+    await until('it runs', async () => (await standing(`turn=1&turn_message_id=${messageId}`)).turn_in_flight === true);
+    await endOf(turnId);
+    const ended = await until('its end is stored', async () => {
+      const document = await standing(`turn=1&turn_message_id=${messageId}`);
+      return document.turn_orphaned_prompt === null && document.turn_end !== null && document;
+    });
+    assert.deepEqual(ended.harness.turn, { in_flight: false, end: 'Succeeded', orphaned_prompt: null });
+    assert.deepEqual((await standing('turn=1&turn_message_id=nobody')).turn_in_flight, null);
+    assert.equal((await standing('')).harness.turn, null);
+    const odd = await daemon.call('GET', `/beeuni/health?turn=yes&turn=no&turn_message_id=${'x'.repeat(2_000)}`);
+    assert.equal(odd.status, 200, 'A19 health always answers');
   });
 
   it('A135 lists slash commands and runs one as a turn; an unknown one ends its turn with the reason', async () => {

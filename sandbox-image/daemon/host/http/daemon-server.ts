@@ -51,7 +51,7 @@ export const createDaemonServer = (ports: DaemonPorts): HttpServer => {
     server,
     healthRoute,
     async ({ query }) => {
-      const asked = query.turn === undefined ? undefined : { messageId: query.turn_message_id };
+      const asked = query.turn === '1' ? { messageId: query.turn_message_id } : undefined;
       return { status: 200 as const, body: ports.health(asked) };
     },
     guard,
