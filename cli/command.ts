@@ -68,6 +68,10 @@ export const API_OPTIONS: OptionSpecs = {
 
 /** Lists and single objects take this. */
 export const JSON_OPTION = { json: { summary: 'print JSON' } } as const satisfies OptionSpecs;
+/** Lists over namespaces take this. */
+export const ALL_OPTION = {
+  'all-namespaces': { summary: 'of all namespaces; needs the right to list in the whole cluster', short: 'A' },
+} as const satisfies OptionSpecs;
 /** Commands that are about one project take this. */
 export const PROJECT_OPTION = {
   project: { summary: 'the project; else BEEUNI_PROJECT_ID, the folder’s, the default one', value: 'NAME', short: 'p' },

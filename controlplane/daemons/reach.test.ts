@@ -21,7 +21,7 @@ const reachOf = (pod: Pod, options: Readonly<{ suspended?: boolean; claimedBy?: 
     unseal: (sealed, context) => `${sealed.toString()} of ${context}`,
     daemonPort: 8000,
     fetch: async (input, init) => {
-      sent.push([String(input), new Headers(init?.headers).get('authorization')]);
+      sent.push([input as string, new Headers(init?.headers).get('authorization')]);
       return new Response('{"lines":["one"]}', { status: 200 });
     },
   });

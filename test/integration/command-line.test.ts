@@ -111,6 +111,8 @@ describe('the command line', { timeout: 300_000 }, () => {
     const json = await runCommand(['projects', 'ls', '--json'], ada);
     const [project] = JSON.parse(json.out) as { name: string }[];
     assert.equal(project?.name, 'shop');
+    const everywhere = await runCommand(['sessions', 'ls', '-A'], ada);
+    assert.deepEqual([everywhere.code, /may not list sessions/.test(everywhere.err)], [3, true], everywhere.err);
   });
 
   test('A238 shows a project, what it would run and why, and asks for a sync', async () => {
