@@ -76,6 +76,12 @@ export class AnswerParser {
         case 'chunk-size':
         case 'chunk-end':
         case 'trailers': {
+          // The end of a chunk is hardly ever cut.
+          if (this.#state === 'chunk-end' && this.#carry.length === 0 && rest[0] === 0x0d && rest[1] === 0x0a) {
+            this.#state = 'chunk-size';
+            rest = rest.subarray(2);
+            break;
+          }
           const line = this.#line(rest);
           if (line === undefined) return;
           rest = line.rest;
