@@ -145,6 +145,7 @@ const startOurs = async (upstream: number, databaseUrl: string): Promise<Target>
     DATABASE_URL: databaseUrl,
     UPSTREAM: `http://127.0.0.1:${upstream}/v1`,
     MODELS: MODELS.join(','),
+    FOLDER: folder,
     NODE_ENV: 'production',
   });
   const { port, credential } = JSON.parse(await firstLine(child)) as { port: number; credential: string };
@@ -379,6 +380,14 @@ const measureSoak = async (targets: readonly Target[]): Promise<void> => {
   results['soak'] = { after, samples };
 };
 
+const clean = async (): Promise<void> => {
+  for (const child of children) child.kill('SIGKILL');
+  await postgres.stop();
+  rmSync(folder, { recursive: true, force: true });
+};
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => void clean().finally(() => process.exit(1)));
+
 try {
   const databaseUrl = await postgres.start();
   await migrate(databaseUrl);
@@ -432,7 +441,5 @@ try {
   };
   writeFileSync('bench/results/gateway.json', JSON.stringify({ ...about, lines, ...results }, null, 2));
 } finally {
-  for (const child of children) child.kill('SIGKILL');
-  await postgres.stop();
-  rmSync(folder, { recursive: true, force: true });
+  await clean();
 }

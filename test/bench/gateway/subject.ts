@@ -1,9 +1,7 @@
 // Our gateway as it runs in the control plane, with every feature on: credentials, guard, registry, sealed keys, budgets,
 // usage rows, metrics and logs over a real Postgres. Only Kubernetes is left out: one project, one session.
-// `DATABASE_URL=… UPSTREAM=… node subject.ts`; prints one JSON line with its port and credential.
+// `DATABASE_URL=… UPSTREAM=… MODELS=… FOLDER=… node subject.ts`; prints one JSON line with its port and credential.
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '#base/clock.ts';
 import { listen } from '#base/http/listen.ts';
@@ -106,7 +104,7 @@ const metering = wireMetering({
   clock,
   log,
   database,
-  usageFile: join(mkdtempSync(join(tmpdir(), 'beeuni-bench-')), 'usage.jsonl'),
+  usageFile: join(need('FOLDER'), 'usage.jsonl'),
 });
 const { handlers } = wireGateway({
   clock,
