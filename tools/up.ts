@@ -262,7 +262,7 @@ ${use}  ${kubectlProgram} get beeuni -n ${NAMES.namespace}
   ${kubectlProgram} describe session ${name} -n ${NAMES.namespace}
   export BEEUNI_KUBECTL=${kubectlProgram}
   cli/beeuni login --service-account ${NAMES.namespace}/${NAMES.user} -n ${NAMES.namespace}
-  cli/beeuni sessions chat ${name} "Add a file TODO.md that says \"Nothing yet\", and commit it."
+  cli/beeuni sessions chat ${name} 'Add a file TODO.md that says "Nothing yet", and commit it.'
   make up REPO=<url or path>      # work on another repository
   make down                       # remove everything`);
   } finally {

@@ -127,7 +127,11 @@ test('a change that matters is stored at once, whichever replica stored the repo
 
 test('the answer to a report says what waits', async () => {
   const { health, claim } = bench();
-  assert.deepEqual(await health.report(claim('a'), aDocument()), { promptsWaiting: true, abortTurnId: 't1', answers: [] });
+  assert.deepEqual(await health.report(claim('a'), aDocument()), {
+    promptsWaiting: true,
+    abortTurnId: 't1',
+    answers: [],
+  });
 });
 
 test('K14 nobody is called silent before 30 s of sound rounds: not after a start, not after an outage', async () => {

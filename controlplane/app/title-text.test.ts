@@ -22,9 +22,9 @@ test('a title is the first line with words, without what models put around it', 
 
 test('a title is never longer than its limit, and is cut between words where that leaves enough', () => {
   const long = titleOf('word '.repeat(100)) ?? '';
-  assert.ok([...long].length <= MAX_TITLE && long.endsWith('word…'), long);
+  assert.ok(Array.from(long).length <= MAX_TITLE && long.endsWith('word…'), long);
   const unbroken = titleOf('😀x'.repeat(100)) ?? '';
-  assert.equal([...unbroken].length, MAX_TITLE);
+  assert.equal(Array.from(unbroken).length, MAX_TITLE);
   assert.ok(unbroken.isWellFormed());
   assert.ok((titleOf('x'.repeat(5_000_000)) ?? '').length <= MAX_TITLE);
 });

@@ -23,7 +23,7 @@ const plain = (text: string): string =>
   text.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\ufffd]/gu, ' ');
 
 const cut = (text: string): string => {
-  const letters = [...text];
+  const letters = Array.from(text);
   if (letters.length <= MAX_TITLE) return text;
   const head = letters.slice(0, MAX_TITLE - 1).join('');
   const space = head.lastIndexOf(' ');

@@ -205,7 +205,7 @@ export const makeServeCall = (
       if (end.kind === 'broken') return { outcome: endBroken(call, target, end) };
       if (end.kind === 'silent') {
         if (end.why === 'client_left') {
-          const { metered = undefined } = end;
+          const { metered } = end;
           return { outcome: { kind: 'client_left', target, status: 499, code: null, metered, firstByteMs: null } };
         }
         ports.log.warn('a call to a provider broke', {

@@ -160,7 +160,7 @@ export const makeUpstreams = (
     },
     close: async () => {
       for (const { connections } of pools.values()) connections.destroy();
-      await Promise.all([...pools.values()].map((pool) => pool.dispatcher?.destroy()));
+      for (const { dispatcher } of pools.values()) await dispatcher?.destroy();
       pools.clear();
     },
   };

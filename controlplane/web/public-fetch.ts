@@ -40,18 +40,19 @@ export const makePublicFetch = (
 ): PublicFetch => {
   const { allowedAddresses } = settings;
   const lookupAll = settings.lookupAll ?? systemLookup;
-  const lookup: LookupFunction = async (host, options, callback) => {
-    let found: readonly ResolvedAddress[];
-    try {
-      found = (await lookupAll(host)).filter(({ address }) => mayConnect(host, address, allowedAddresses));
-    } catch (error) {
-      callback(error instanceof Error ? error : new Error('the host name could not be resolved'), '', 0);
-      return;
-    }
-    const [first] = found;
-    if (first === undefined) callback(notAllowed(), '', 0);
-    else if (options.all === true) callback(null, [...found]);
-    else callback(null, first.address, first.family);
+  const lookup: LookupFunction = (host, options, reply) => {
+    const answer = (all: readonly ResolvedAddress[]): void => {
+      const found = all.filter(({ address }) => mayConnect(host, address, allowedAddresses));
+      const [first] = found;
+      if (first === undefined) reply(notAllowed(), '', 0);
+      else if (options.all === true) reply(null, [...found]);
+      else reply(null, first.address, first.family);
+    };
+    lookupAll(host)
+      .then(answer)
+      .catch((error: unknown) =>
+        reply(error instanceof Error ? error : new Error('the host name could not be resolved'), '', 0),
+      );
   };
   const agent = new Agent({
     connect: { lookup, timeout: CONNECT_LIMIT_MS },

@@ -12,6 +12,7 @@ export const queryText = z
   .string()
   .min(1)
   .max(256)
+  // oxlint-disable-next-line no-control-regex -- these are what must not be there
   .regex(/^[^\u0000-\u001f\u007f-\u009f]+$/, 'must not contain control characters');
 
 /** One page; `cursor` is null on the last one. */

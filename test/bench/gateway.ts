@@ -6,7 +6,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { availableParallelism, tmpdir } from 'node:os';
+import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -433,7 +433,7 @@ try {
   if (missing.length > 0) console.log(`missing here: ${missing.join(', ')}`);
   mkdirSync('bench/results', { recursive: true });
   const about = {
-    cores: availableParallelism(),
+    cores: cpus().length,
     node: process.version,
     full: isFull,
     missing,

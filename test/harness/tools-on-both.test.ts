@@ -79,7 +79,7 @@ const runOn = async (harness: 'opencode' | 'pi') => {
         .map(({ data }) => data['part'] as Fields)
         .findLast((each) => each['type'] === 'tool');
       const state = part?.['state'] as Fields;
-      const text = String(state['output'] ?? state['error'] ?? '');
+      const text = (state['output'] ?? state['error'] ?? '') as string;
       const show = (state['metadata'] as Fields | undefined)?.['show'] ?? null;
       ended.push({
         tool: part?.['tool'],

@@ -151,7 +151,7 @@ test('two replicas that call at once do not spend more than the budget and the l
     const answers = await Promise.all(Array.from({ length: 16 }, (_, at) => ask('both', at % 2)));
     if (answers.some(({ status }) => status === 402)) break;
   }
-  await Promise.all(replicas.map(({ metering }) => metering.background.stop()));
+  for (const { metering } of replicas) await metering.background.stop();
   const spent = await spentOf('session', 'both');
   assert.ok(spent >= limit && spent <= limit + 2 * COST, String(spent));
 });

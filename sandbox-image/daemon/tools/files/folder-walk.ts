@@ -27,7 +27,7 @@ const asFolder = (handle: FileHandle): OpenFolder => {
 };
 
 const hasUnsafe = (name: string): boolean =>
-  [...name].some((character) => character < ' ' || character === '\u007f' || character === '\\');
+  Array.from(name).some((character) => character < ' ' || character === '\u007f' || character === '\\');
 
 /** Names of a path below `root`, for example `['a', 'b.md']` for `memory/a/b.md`. Throws PathRefusal. */
 export const namesBelow = (root: string, path: string): readonly string[] => {

@@ -279,8 +279,8 @@ export const openConversation = async (shared: Shared, options: ConversationOpti
     customTools,
   });
   const report = (error: unknown): void => {
-    const { error: text, extensionPath } = (error ?? {}) as { error?: unknown; extensionPath?: unknown };
-    link.log('warn', `an extension failed: ${String(extensionPath ?? '')} ${String(text ?? error)}`);
+    const { error: text, extensionPath } = (error ?? {}) as { error?: unknown; extensionPath?: string };
+    link.log('warn', `an extension failed: ${extensionPath ?? ''} ${String(text ?? error)}`);
   };
   await session.bindExtensions({ mode: 'rpc', onError: report });
 
