@@ -3,8 +3,9 @@
 import { type EventData, type MessagePart, messagePart } from '#schema/events/envelope.ts';
 import type { HumanRequest } from '../contract/adapter.ts';
 import { type HarnessEvent, ROOT_THREAD } from '../contract/events.ts';
+import type { TurnError } from '../contract/turn-error.ts';
 import { PROVIDER_ID } from './config-files.ts';
-import { type TurnError, turnErrorOf } from './turn-error.ts';
+import { turnErrorOf } from './turn-error.ts';
 
 /** One frame of `/global/event` without its envelope. */
 export type Frame = Readonly<{ type: string; properties: Readonly<Record<string, unknown>> }>;

@@ -3,8 +3,8 @@
 // belongs to something older; after "over" only the late end of an own answer still counts. Prompts that joined on the
 // way must be in the session too before an idle counts. Must not know HTTP. Source: harness-runtimes §2.4, A146.
 import type { TurnEnd } from '../contract/adapter.ts';
+import type { TurnError } from '../contract/turn-error.ts';
 import type { Effect } from './map-events.ts';
-import type { TurnError } from './turn-error.ts';
 
 /**
  * How a turn shows that it is ours. `prompt`: by a message of our id, then busy. `shell`: by a message of our id alone,
