@@ -29,6 +29,9 @@ export type CallPlace = Readonly<{
   stdin?: string;
 }>;
 
+/** A home that nobody can make, not even root: a file stands where its parent should be. */
+const NO_HOME = '/dev/null/home';
+
 /** Starts a call in process. */
 export const startCommand = (words: readonly string[], place: CallPlace = {}): RunningCall => {
   const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() };
@@ -46,7 +49,7 @@ export const startCommand = (words: readonly string[], place: CallPlace = {}): R
     ...streams,
     env: { PATH: process.env['PATH'], ...place.env },
     cwd: place.cwd ?? '/',
-    homeDir: place.homeDir ?? '/nonexistent',
+    homeDir: place.homeDir ?? NO_HOME,
     isTerminal: { stdin: terminal, stdout: terminal },
     size: () => ({ columns: 100, rows: 30 }),
     onResize: () => () => {},
@@ -90,7 +93,7 @@ export const runProgramCall = (words: readonly string[], place: CallPlace = {}):
   new Promise((resolve, reject) => {
     const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, ...words], {
       cwd: place.cwd ?? '/',
-      env: { PATH: process.env['PATH'], HOME: place.homeDir ?? '/nonexistent', ...place.env },
+      env: { PATH: process.env['PATH'], HOME: place.homeDir ?? NO_HOME, ...place.env },
       stdio: ['pipe', 'pipe', 'pipe'],
     });
     let out = '';
@@ -124,7 +127,7 @@ export const startInTerminal = (words: readonly string[], place: CallPlace = {})
     cwd: place.cwd ?? '/',
     env: {
       PATH: process.env['PATH'] ?? '',
-      HOME: place.homeDir ?? '/nonexistent',
+      HOME: place.homeDir ?? NO_HOME,
       TERM: 'xterm-256color',
       ...place.env,
     },

@@ -33,8 +33,19 @@ describe('runCommand', () => {
   });
 
   it('says when there is no such folder', async () => {
-    const running = runCommand({ command: 'true', cwd: '/nonexistent', timeoutMs: null }, {}, () => {});
+    const running = runCommand({ command: 'true', cwd: '/nowhere/at/all', timeoutMs: null }, {}, () => {});
     assert.equal((await running.done).kind, 'failed');
+  });
+
+  it('fails a command that the system cannot start, and throws nothing', async () => {
+    const hostile = { nul: 'echo a\0b', long: `: ${'x'.repeat(200_000)}` };
+    for (const [what, command] of Object.entries(hostile)) {
+      const running = runCommand({ command, cwd: '/tmp', timeoutMs: null }, {}, () => {});
+      running.abort();
+      assert.equal((await running.done).kind, 'failed', what);
+    }
+    const through = runCommand({ command: 'true', cwd: '/dev/null/folder', timeoutMs: null }, {}, () => {});
+    assert.equal((await through.done).kind, 'failed');
   });
 
   it('ends a command at its time limit', async () => {

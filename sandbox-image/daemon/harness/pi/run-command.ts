@@ -1,10 +1,11 @@
 // Runs a command line of the agent in a session and process group of its own, with the environment that the host grants
 // and the mark by which the host finds what is left. Output flows only as fast as it is taken. Linux only.
 // Must not know Pi. Source: FB6, FB5, harness-runtimes §3.5, A107.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { constants } from 'node:os';
+import type { Readable } from 'node:stream';
 import type { ExecRequest, ExecResult } from './protocol.ts';
 
 /** Output that may be under way before the command is held. Units: bytes. */
@@ -57,12 +58,19 @@ export const runCommand = (
   onOutput: (data: Uint8Array) => void,
 ): RunningCommand => {
   const call = randomBytes(8).toString('hex');
-  const child = spawn('bash', ['-c', request.command], {
-    cwd: request.cwd,
-    env: { ...environment, [CALL_VARIABLE]: call },
-    detached: true,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  let child: ChildProcessByStdio<null, Readable, Readable>;
+  try {
+    child = spawn('bash', ['-c', request.command], {
+      cwd: request.cwd,
+      env: { ...environment, [CALL_VARIABLE]: call },
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+  } catch (error) {
+    // Thrown, not emitted: a command that is too long for the system, a NUL in it, a path through a file.
+    const message = error instanceof Error ? error.message.replaceAll('\0', '') : 'the command cannot be started';
+    return { done: Promise.resolve({ kind: 'failed', message }), abort: () => {}, taken: () => {} };
+  }
   const streams = [child.stdout, child.stderr];
   let untaken = 0;
   let ending: 'aborted' | 'timeout' | undefined;
