@@ -1,5 +1,6 @@
 // Finds the model name in the bytes of a model request, without parsing or copying the rest. Pure.
 // It must not know models; whoever calls puts another name into the same place.
+import { MAX_JSON_DEPTH } from '#base/json-bytes.ts';
 import { textAt, walkObject } from './json-span.ts';
 
 /** Where the value of the top-level key `model` is, its text, and the other top-level values that the gateway reads. */
@@ -17,8 +18,6 @@ export type RequestSpan = Readonly<{
 /** Why a body is refused. */
 export type SpanProblem = Readonly<{ ok: false; message: string }>;
 
-/** Deepest nesting that is let through. Source: 20-control-plane §2. */
-const MAX_DEPTH = 64;
 /** Longest model name that is read at all. */
 const MAX_NAME_BYTES = 512;
 const OUTPUT_LIMITS: ReadonlySet<string> = new Set(['max_tokens', 'max_completion_tokens', 'max_output_tokens']);
@@ -59,7 +58,7 @@ export const findModelSpan = (bytes: Uint8Array): RequestSpan | SpanProblem => {
       }
       return true;
     },
-    MAX_DEPTH,
+    MAX_JSON_DEPTH,
   );
   if (problem !== undefined) return refuse(problem);
   if (!isWhole) return refuse('the body is not a JSON object, or is nested too deeply');
