@@ -69,7 +69,7 @@ const tiers: Readonly<Record<string, Tier>> = {
   e2e: {
     globs: ['test/e2e/*.test.ts'],
     minimumFiles: 2,
-    timeoutMs: 1_500_000,
+    timeoutMs: 2_400_000,
     concurrency: 1,
     arguments: [],
     missing: missingPrerequisites,

@@ -6,6 +6,7 @@ import { skipReason } from '#test/cluster/cluster.ts';
 import {
   AGENT_FILE,
   conditionOf,
+  HANG_LIMIT_MS,
   type Installation,
   MANIFEST,
   PROVIDER_KEY,
@@ -25,7 +26,7 @@ const killByCommand = (main: string): string =>
   `for p in /proc/[0-9]*; do case "$(tr '\\0' ' ' < $p/cmdline 2>/dev/null)" in node*${main}*) kill -9 "\${p#/proc/}";; esac; done`;
 const bash = (command: string): string => `@@tool bash ${JSON.stringify({ command, description: 'run' })}`;
 
-describe('main job', { skip: skipReason('node', 'e2e'), timeout: 1_500_000 }, () => {
+describe('main job', { skip: skipReason('node', 'e2e'), timeout: 2_400_000 }, () => {
   let all: Installation;
   before(async () => {
     all = await startInstallation((line) => console.log(`# ${line}`));
@@ -91,7 +92,7 @@ describe('main job', { skip: skipReason('node', 'e2e'), timeout: 1_500_000 }, ()
     assert.match(list, /NAME +READY +HARNESS +MODEL +RELEASE +RUNNING +AGE/);
     assert.match(list, /NAME +HARNESS +PHASE +READY +ACTIVITY +MODEL +AGE/);
     assert.match(list, /session\.beeuni\.dev\/hello +opencode +Running +True +Idle +scripted\/demo-large/);
-    await all.kubectl.run('wait', '--for=condition=Ready', 'session/hello', '-n', NAMES.namespace, '--timeout=60s');
+    await all.kubectl.run('wait', '--for=condition=Ready', 'session/hello', '-n', NAMES.namespace, '--timeout=300s');
     const described = await all.kubectl.run('describe', 'session', 'hello', '-n', NAMES.namespace);
     assert.match(described, /SandboxCreated/);
     assert.ok(
@@ -139,7 +140,7 @@ describe('main job', { skip: skipReason('node', 'e2e'), timeout: 1_500_000 }, ()
     assert.doesNotMatch(output, /OPEN:/);
     assert.match(output, /REACHED:control-plane/);
     assert.match(output, /REACHED:dns/);
-    await all.kubectl.run('delete', 'session', 'probe', '-n', NAMES.namespace, '--timeout=120s');
+    await all.kubectl.run('delete', 'session', 'probe', '-n', NAMES.namespace, '--timeout=300s');
   });
 
   test('wrong input is refused or explained, with the right words', async () => {
@@ -196,9 +197,9 @@ describe('main job', { skip: skipReason('node', 'e2e'), timeout: 1_500_000 }, ()
       );
       assert.match(conditionOf(stored, 'SpecAccepted')?.message ?? '', words);
       assert.equal(conditionOf(stored, 'Ready')?.status, 'False');
-      await all.kubectl.run('delete', 'session', name, '-n', NAMES.namespace, '--timeout=60s');
+      await all.kubectl.run('delete', 'session', name, '-n', NAMES.namespace, '--timeout=300s');
     }
-    await all.kubectl.run('delete', 'session', 'holder', '-n', NAMES.namespace, '--timeout=60s');
+    await all.kubectl.run('delete', 'session', 'holder', '-n', NAMES.namespace, '--timeout=300s');
   });
 
   test('a repository that cannot be used is explained in a condition', async () => {
@@ -231,7 +232,7 @@ describe('main job', { skip: skipReason('node', 'e2e'), timeout: 1_500_000 }, ()
         60_000,
       );
       assert.match(conditionOf(project, type)?.message ?? '', words);
-      await all.kubectl.run('delete', 'project', name, '-n', NAMES.namespace, '--timeout=60s');
+      await all.kubectl.run('delete', 'project', name, '-n', NAMES.namespace, '--timeout=300s');
     }
   });
 
@@ -397,7 +398,7 @@ describe('main job', { skip: skipReason('node', 'e2e'), timeout: 1_500_000 }, ()
           const done = session?.status?.lastTurn !== undefined && conditionOf(session, 'Ready')?.status === 'True';
           return done || session?.status?.phase === 'Failed' ? session : undefined;
         },
-        { timeoutMs: 240_000, everyMs: 300 },
+        { timeoutMs: HANG_LIMIT_MS, everyMs: 300 },
       );
       if (settled.status?.phase === 'Failed')
         assert.ok(settled.status.failure?.category, 'a failed session names its cause');
@@ -414,13 +415,13 @@ describe('main job', { skip: skipReason('node', 'e2e'), timeout: 1_500_000 }, ()
           `turn ${turn}`,
         );
       assert.ok(podsSeen.size <= (victim === 'daemon' ? 2 : 1), [...podsSeen].join());
-      await all.kubectl.run('delete', 'session', name, '-n', NAMES.namespace, '--timeout=120s');
+      await all.kubectl.run('delete', 'session', name, '-n', NAMES.namespace, '--timeout=300s');
     });
   }
 
   test('a Task finishes, its pod goes, and a harness without an adapter makes a session fail by name', async () => {
     await start('task', '@@say nothing to do', { mode: 'Task' });
-    await all.kubectl.run('wait', '--for=condition=Finished', 'session/task', '-n', NAMES.namespace, '--timeout=180s');
+    await all.kubectl.run('wait', '--for=condition=Finished', 'session/task', '-n', NAMES.namespace, '--timeout=300s');
     const task = await waitForResource(
       all.kubectl,
       'session',
@@ -442,7 +443,7 @@ describe('main job', { skip: skipReason('node', 'e2e'), timeout: 1_500_000 }, ()
     assert.match(failed.status?.failure?.message ?? '', /harness_not_available/);
     assert.equal(failed.status?.harness?.id, 'beaver');
     for (const name of ['task', 'beaver'])
-      await all.kubectl.run('delete', 'session', name, '-n', NAMES.namespace, '--timeout=120s');
+      await all.kubectl.run('delete', 'session', name, '-n', NAMES.namespace, '--timeout=300s');
   });
 
   test('A6 the flag pi_harness runs Pi, which pushes a commit too; without it the next start runs OpenCode', async () => {
@@ -483,7 +484,7 @@ describe('main job', { skip: skipReason('node', 'e2e'), timeout: 1_500_000 }, ()
       'OpenCode after the restart',
       (one) => one.status?.harness?.id === 'opencode' && conditionOf(one, 'Ready')?.status === 'True',
     );
-    await all.kubectl.run('delete', 'session', 'with-pi', '-n', NAMES.namespace, '--timeout=120s');
+    await all.kubectl.run('delete', 'session', 'with-pi', '-n', NAMES.namespace, '--timeout=300s');
   });
 
   test('deleting sessions, projects and the release leaves nothing behind', async () => {
@@ -494,15 +495,15 @@ describe('main job', { skip: skipReason('node', 'e2e'), timeout: 1_500_000 }, ()
       ),
       /project shop has \d+ sessions and deletionPolicy Block/,
     );
-    await all.kubectl.run('delete', 'sessions.beeuni.dev', '--all', '-n', NAMES.namespace, '--timeout=180s');
+    await all.kubectl.run('delete', 'sessions.beeuni.dev', '--all', '-n', NAMES.namespace, '--timeout=300s');
     // The count of Sessions in the Project's status follows within moments; until then the policy still refuses.
     await waitFor(
       'the projects to go',
       () =>
         all.kubectl
-          .run('delete', 'projects.beeuni.dev', '--all', '-n', NAMES.namespace, '--timeout=120s')
+          .run('delete', 'projects.beeuni.dev', '--all', '-n', NAMES.namespace, '--timeout=300s')
           .catch(() => undefined),
-      { timeoutMs: 30_000 },
+      { timeoutMs: HANG_LIMIT_MS },
     );
     const left = await waitFor(
       'the namespace to be empty',
@@ -519,7 +520,7 @@ describe('main job', { skip: skipReason('node', 'e2e'), timeout: 1_500_000 }, ()
         ).trim();
         return names === '' ? 'empty' : undefined;
       },
-      { timeoutMs: 60_000 },
+      { timeoutMs: HANG_LIMIT_MS },
     );
     assert.equal(left, 'empty');
     await all.helm('uninstall', NAMES.release, '-n', NAMES.systemNamespace, '--wait');
@@ -531,7 +532,7 @@ describe('main job', { skip: skipReason('node', 'e2e'), timeout: 1_500_000 }, ()
         const left = await all.kubectl.run('get', kinds, '-n', NAMES.systemNamespace, '-o', 'name');
         return left.trim() === '' ? true : undefined;
       },
-      { timeoutMs: 90_000 },
+      { timeoutMs: HANG_LIMIT_MS },
     );
     assert.match(await all.kubectl.run('get', 'crd', '-o', 'name'), /sessions\.beeuni\.dev/, 'crds.keep keeps them');
   });

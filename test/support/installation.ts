@@ -15,6 +15,9 @@ import { type Api, makeApi } from '#tools/up/watch-session.ts';
 /** Name of the cluster of the e2e tier; never the one of `make up`. */
 export const E2E_CLUSTER = 'beeuni-e2e';
 
+/** How long a wait may take: it only keeps a test from hanging, other tests run beside it. Units: milliseconds. */
+export const HANG_LIMIT_MS = 360_000;
+
 /** Everything that an e2e test talks to. */
 export type Installation = Readonly<{
   kubectl: Kubectl;
@@ -51,7 +54,7 @@ export const startInstallation = async (log: (line: string) => void): Promise<In
   );
   await kubectl.apply(demoUser());
   for (const name of ['git', 'model'])
-    await kubectl.run('rollout', 'status', `deployment/${name}`, '-n', NAMES.servicesNamespace, '--timeout=120s');
+    await kubectl.run('rollout', 'status', `deployment/${name}`, '-n', NAMES.servicesNamespace, '--timeout=300s');
 
   // The node's services are routed from this machine, so no forward stands between the test and a restarted pod.
   const clusterIp = async (name: string, namespace: string): Promise<string> =>
@@ -148,7 +151,7 @@ export const waitForResource = async (
   name: string,
   what: string,
   look: (object: Resource) => boolean,
-  timeoutMs = 180_000,
+  timeoutMs = HANG_LIMIT_MS,
 ): Promise<Resource> => {
   let last: Resource | undefined;
   return waitFor(
@@ -197,7 +200,7 @@ export const waitForEvent = (
   session: string,
   what: string,
   look: (event: LogEvent) => boolean,
-  timeoutMs = 120_000,
+  timeoutMs = HANG_LIMIT_MS,
 ): Promise<LogEvent> => {
   let seen: readonly LogEvent[] = [];
   return waitFor(
