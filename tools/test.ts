@@ -54,7 +54,7 @@ const tiers: Readonly<Record<string, Tier>> = {
     globs: ['test/harness/*.test.ts'],
     minimumFiles: 1,
     timeoutMs: 600_000,
-    concurrency: 2,
+    concurrency: 1,
     arguments: [],
     missing: nothing,
   },
