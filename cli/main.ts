@@ -38,7 +38,8 @@ const io: Io = {
   stdout,
   stderr,
   isTerminal: { stdin: stdin.isTTY === true, stdout: stdout.isTTY === true },
-  size: () => ({ columns: stdout.columns ?? 80, rows: stdout.rows ?? 24 }),
+  // A terminal that nobody gave a size says 0.
+  size: () => ({ columns: stdout.columns || 80, rows: stdout.rows || 24 }),
   onResize: (react) => listen('SIGWINCH', react),
   onInterrupt: (react) => {
     interruptReaders += 1;

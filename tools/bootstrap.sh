@@ -10,6 +10,12 @@ need=${1:-packages}
 
 say() { printf '%s\n' "$*" >&2; }
 
+# One at a time: npm removes what another npm has just installed.
+if command -v flock >/dev/null && [ -z "${BEEUNI_BOOTSTRAP_LOCKED:-}" ]; then
+  mkdir -p "$root/.tools"
+  exec env BEEUNI_BOOTSTRAP_LOCKED=1 flock "$root/.tools/bootstrap.lock" "$0" "$need"
+fi
+
 # Node: the machine's own when it is new enough, else the pinned one from npm in .tools/node.
 node_is_enough() { "$1" -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a === 24 && b >= 22 ? 0 : 1)' 2>/dev/null; }
 if [ -x "$root/.tools/node/bin/node" ] && node_is_enough "$root/.tools/node/bin/node"; then :
@@ -46,6 +52,7 @@ install_packages() { # folder
   stamp="$1/node_modules/.beeuni-installed"
   if [ ! -f "$stamp" ] || ! cmp -s "$stamp" "$1/package-lock.json"; then
     say "bootstrap: npm ci in ${1#"$root"/}"
+    rm -f "$stamp"
     npm ci --prefix "$1" --ignore-scripts --no-audit --no-fund --loglevel=error >&2
     cp "$1/package-lock.json" "$stamp"
   fi

@@ -3,7 +3,7 @@
 // [--create-on-push]`.
 // It must not know Beeuni. It has no users unless it is given one; keep it inside the cluster.
 import { execFile, spawn } from 'node:child_process';
-import { cp, mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -54,6 +54,12 @@ export const git = async (folder: string, ...args: readonly string[]): Promise<s
   return stdout.trim();
 };
 
+/** A repository whose default branch nobody pushed takes the first branch that came as its default. */
+const FOLLOW_FIRST_BRANCH = `#!/bin/sh
+git rev-parse --quiet --verify HEAD >/dev/null && exit 0
+git for-each-ref --count=1 --format='%(refname)' refs/heads | xargs -r git symbolic-ref HEAD
+`;
+
 /** Makes an empty bare repository `<root>/<name>` that takes pushes; does nothing when it is there. Gives back its folder. */
 export const createRepository = async (root: string, name: string): Promise<string> => {
   const path = join(root, name);
@@ -62,6 +68,8 @@ export const createRepository = async (root: string, name: string): Promise<stri
   await git(path, 'init', '--bare', '--quiet', '--initial-branch=main');
   await git(path, 'config', 'http.receivepack', 'true');
   await git(path, 'config', 'receive.denyDeleteCurrent', 'ignore');
+  await mkdir(join(path, 'hooks'), { recursive: true });
+  await writeFile(join(path, 'hooks', 'post-receive'), FOLLOW_FIRST_BRANCH, { mode: 0o755 });
   return path;
 };
 

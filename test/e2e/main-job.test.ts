@@ -455,7 +455,7 @@ describe('main job', { skip: skipReason('node', 'e2e'), timeout: 2_400_000 }, ()
         NAMES.namespace,
         '--type=merge',
         '-p',
-        JSON.stringify({ spec: { features: { pi_harness: value } } }),
+        JSON.stringify({ spec: { features: { piHarness: value ? 'Enabled' : 'Disabled' } } }),
       );
     await flag(true);
     await start('with-pi', 'Add a file HELLO.md that says "Hello from Beeuni", and commit it.');
