@@ -11,7 +11,7 @@ import { EXIT, failureOf } from './failure.ts';
 import { followEvents } from './follow.ts';
 import { choicesOf, questionCount, readPermission } from './human-requests.ts';
 import type { Io } from './io.ts';
-import { newMessageId, sendPrompt, type Words } from './send-prompt.ts';
+import { newMessageId, sendPrompt, type Words, waitText } from './send-prompt.ts';
 
 /** Settings of a conversation. `since`: the event after which it is shown. `withPrompts`: earlier prompts are shown too. */
 export type ChatOptions = Readonly<{
@@ -157,6 +157,7 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
       sending += 1;
       try {
         const prompt = await send(typed);
+        if (prompt.note !== null) note(waitText(session, prompt.note));
         if (!over.has(prompt.id)) mine.add(prompt.id);
       } catch (error) {
         sayFailure(error);

@@ -99,8 +99,13 @@ export const sendAndWatch = async (
   const head = await fetchHead(api, session, AbortSignal.timeout(60_000));
   const prompt = await send();
   if (prompt.deliveryReason !== null) watching.note(DELIVERY_REASONS[prompt.deliveryReason]);
+  if (prompt.note !== null) watching.note(waitText(session, prompt.note));
   return watchPrompt(api, session, prompt.id, head, watching);
 };
+
+/** What a person does about a prompt that waits for the session to be started. */
+export const waitText = (session: ObjectName, note: string): string =>
+  `-- ${note}: beeuni sessions start ${session.name}`;
 
 /** Why a prompt that should have joined the running turn waits instead. */
 const DELIVERY_REASONS = {

@@ -87,6 +87,12 @@ export const describeEvent = (event: Event, toolsSeen: Map<string, string>): rea
     }
     case 'session.status':
       return data['status'] === 'retry' ? [`  waiting for the model: ${short(data['message'])}`] : [];
+    case 'permission.asked':
+      return [
+        `  the agent asks for ${short(data['permission'])} ${short(data['patterns'])}; answer: cli/beeuni sessions approve`,
+      ];
+    case 'question.asked':
+      return ['  the agent asks a question; see cli/beeuni requests, answer with cli/beeuni sessions answer'];
     case 'turn.ended':
       return [`  turn ${String(data['outcome']).toLowerCase()}${data['message'] ? `: ${short(data['message'])}` : ''}`];
     case 'workspace.pushed':
@@ -116,6 +122,7 @@ export const watchTurn = async (api: Api, path: string, write: (text: string) =>
   const tools = new Map<string, string>();
   let inText = false;
   let pushed: Watched['pushed'];
+  let committed = false;
   let ended: { outcome: string; message: string | undefined } | undefined;
   let since = 0;
   for (;;) {
@@ -134,6 +141,7 @@ export const watchTurn = async (api: Api, path: string, write: (text: string) =>
         write(`${inText ? '\n' : ''}${lines.join('\n')}\n`);
         inText = false;
       }
+      if (event.type === 'workspace.committed') committed = true;
       if (event.type === 'turn.ended')
         ended = {
           outcome: String(event.data['outcome']),
@@ -141,7 +149,8 @@ export const watchTurn = async (api: Api, path: string, write: (text: string) =>
         };
       if (event.type === 'workspace.pushed')
         pushed = { branch: String(event.data['branch']), commit: String(event.data['commit']) };
-      const settled = pushed !== undefined || event.type === 'workspace.push_failed' || event.type === 'session.idle';
+      // Without a commit no push follows.
+      const settled = pushed !== undefined || event.type === 'workspace.push_failed' || !committed;
       if (ended && (settled || ended.outcome !== 'Succeeded')) {
         return { ...ended, pushed };
       }
