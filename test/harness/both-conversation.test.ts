@@ -18,6 +18,32 @@ const fields = (value: unknown): Fields => (typeof value === 'object' && value !
 /** What only one harness has: snapshots of files. How often something grows or is repeated is a matter of taste too. */
 const OWN_PARTS: readonly unknown[] = ['patch', 'snapshot'];
 
+/** The call that an event belongs to; undefined for events of no call. */
+const callOf = ({ type, data }: LoggedEvent): unknown => {
+  if (type === 'tool.terminal') return data['callId'];
+  const part = type === 'message.part.updated' ? fields(data['part']) : {};
+  return part['type'] === 'tool' ? (part['callId'] ?? part['id']) : undefined;
+};
+
+/** Calls of one message run side by side and end in any order: each run of their events is put call after call. */
+const callAfterCall = (events: readonly LoggedEvent[]): readonly LoggedEvent[] => {
+  const ordered: LoggedEvent[] = [];
+  let open = new Map<unknown, LoggedEvent[]>();
+  const close = (): void => {
+    ordered.push(...[...open.values()].flat());
+    open = new Map();
+  };
+  for (const event of events) {
+    const call = callOf(event);
+    if (call === undefined) {
+      close();
+      ordered.push(event);
+    } else open.set(call, [...(open.get(call) ?? []), event]);
+  }
+  close();
+  return ordered;
+};
+
 /** The events of one thread of a turn as families, each part and message once when it begins and once when it ends. */
 const familiesOf = (events: readonly LoggedEvent[]): readonly string[] => {
   const seen = new Set<string>();
@@ -69,7 +95,10 @@ const shapeOf = (events: readonly LoggedEvent[]): Readonly<Record<string, readon
   const threads = [...new Set(events.map(({ threadId }) => threadId))];
   const name = (thread: string): string => (thread === 'root' ? 'root' : `child ${threads.indexOf(thread)}`);
   return Object.fromEntries(
-    threads.map((thread) => [name(thread), familiesOf(events.filter(({ threadId }) => threadId === thread))]),
+    threads.map((thread) => [
+      name(thread),
+      familiesOf(callAfterCall(events.filter(({ threadId }) => threadId === thread))),
+    ]),
   );
 };
 
