@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createRepository, git } from '../../examples/demo/git-server.ts';
+import { createRepository, git } from '#examples/demo/git-server.ts';
 
 test('a repository whose first branch is not main has that branch as its default, and keeps it', async () => {
   const root = mkdtempSync(join(tmpdir(), 'beeuni-demo-git-'));
