@@ -218,6 +218,8 @@ const play = async (id: Id): Promise<readonly Readonly<Record<string, readonly s
       await call('/beeuni/nudge', { reason: 'prompt' });
       if (step.meanwhile !== undefined) await meanwhile[step.meanwhile](turnId);
       await controlPlane.event('turn.ended', turnId);
+      // What the dead daemon had open is told after the end.
+      if (step.meanwhile === 'kill') await controlPlane.event('tool.terminal', turnId);
       await until('the daemon is idle', async () => (await daemon.health()).activity.state === 'Idle');
       shapes.push(shapeOf(controlPlane.eventsOf(turnId)));
     }

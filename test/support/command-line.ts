@@ -1,5 +1,8 @@
 // The command line in process, with streams of its own, or as a program. Must not know any single command.
 import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { spawn as spawnInTerminal } from '@lydell/node-pty';
 import type { Io } from '#cli/io.ts';
@@ -29,8 +32,9 @@ export type CallPlace = Readonly<{
   stdin?: string;
 }>;
 
-/** A home that nobody can make, not even root: a file stands where its parent should be. */
-const NO_HOME = '/dev/null/home';
+/** A home with nothing in it, for calls that bring none. */
+const NO_HOME = mkdtempSync(join(tmpdir(), 'beeuni-home-'));
+process.once('exit', () => rmSync(NO_HOME, { recursive: true, force: true }));
 
 /** Starts a call in process. */
 export const startCommand = (words: readonly string[], place: CallPlace = {}): RunningCall => {
