@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { headOfBytes } from '#base/head-of-text.ts';
 import { factsFrame } from '#schema/wire/sync.ts';
-import { type FactRow, factOf, headOf } from './session-fact.ts';
+import { type FactRow, factOf } from './session-fact.ts';
 
 const T1 = '2026-11-30T12:00:00.000Z';
 const T2 = '2026-11-30T12:05:00.000Z';
@@ -91,7 +92,7 @@ test('a session without a row, and a project without a body, are gone', () => {
 test('law: the head of a text is a prefix of at most so many bytes that ends between characters', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.integer({ min: 0, max: 40 }), (text, maxBytes) => {
-      const head = headOf(text, maxBytes);
+      const head = headOfBytes(text, maxBytes);
       assert.ok(text.startsWith(head));
       assert.ok(Buffer.byteLength(head) <= maxBytes);
       assert.ok(head === text || Buffer.byteLength(head) > maxBytes - 4);

@@ -1,4 +1,5 @@
 // The fact of a session, from its rows. Pure. Must not know how rows are read or facts sent. Source: 10-kubernetes §6.
+import { headOfBytes } from '#base/head-of-text.ts';
 import type { TurnOutcome } from '#schema/events/envelope.ts';
 import type { HealthDocument } from '#schema/wire/health.ts';
 import type { FactsFrame, ProjectFact, RegistryFact, SessionFact } from '#schema/wire/sync.ts';
@@ -40,15 +41,6 @@ export type FactRow = Readonly<{
 export type Fact = Extract<FactsFrame, { type: 'fact' }>['fact'];
 
 const MAX_SUMMARY_BYTES = 1_024;
-
-/** The head of a text, at most `maxBytes` of UTF-8, never ending inside a character. */
-export const headOf = (text: string, maxBytes: number): string => {
-  const bytes = Buffer.from(text, 'utf8');
-  if (bytes.length <= maxBytes) return text;
-  let end = maxBytes;
-  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
-  return bytes.subarray(0, end).toString('utf8');
-};
 
 const healthOf = (row: FactRow): SessionFact['health'] => {
   const { document, reported_at: lastAnswerAt, health_state: state } = row;
@@ -94,7 +86,7 @@ const lastTurnOf = (row: FactRow): SessionFact['lastTurn'] => {
     message: row.turn_message,
     startedAt,
     finishedAt,
-    summary: row.turn_summary === null ? null : headOf(row.turn_summary, MAX_SUMMARY_BYTES),
+    summary: row.turn_summary === null ? null : headOfBytes(row.turn_summary, MAX_SUMMARY_BYTES),
   };
 };
 

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SessionKind } from '#schema/resources/session.ts';
-import { daemonUrl, makeDeliver } from './deliver.ts';
+import { daemonUrl } from './address.ts';
+import { makeDeliver } from './deliver.ts';
 
 const UID = '11111111-2222-3333-4444-555555555555';
 const POD_UID = '99999999-2222-3333-4444-555555555555';

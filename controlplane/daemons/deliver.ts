@@ -1,30 +1,20 @@
 // Calls to port 8000 of a sandbox. The address comes from the Session's status alone, and only while the claimed pod is
 // still the bound one; nothing that a client sends chooses a host. Must not know SQL or who asks.
 // Source: 10-kubernetes §7 (ingress), D12.
-import { isIP } from 'node:net';
 import { ConflictError, NotFoundError, UnsupportedError } from '#base/errors.ts';
-import { type Client, createClient } from '#base/http/client.ts';
+import type { Client } from '#base/http/client.ts';
 import type { RouteInput } from '#schema/define-route.ts';
 import { answerRequestRoute, type HumanAnswerWire } from '#schema/wire/requests.ts';
 import { type SteeredPrompt, steerTurnRoute } from '#schema/wire/runtime.ts';
 import { abortTurnRoute, drainRoute, nudgeRoute, pushEnvRoute } from '#schema/wire/turns.ts';
-import type { FindSessionByUid, Unseal } from '../app/ports.ts';
-import { daemonCredentialContext } from './credentials.ts';
-
-/** The claimed pod of a session and the sealed credential that its daemon expects. */
-export type ClaimedDaemon = Readonly<{ pod_uid: string; daemon_credential: Buffer }>;
+import { type DaemonPorts, daemonClient, findDaemonOf } from './address.ts';
 
 /** What delivery needs. */
-export type DeliverPorts = Readonly<{
-  findSessionByUid: FindSessionByUid;
-  findDaemon: (sessionUid: string) => Promise<ClaimedDaemon | undefined>;
-  unseal: Unseal;
-  /** Port of daemons: 8000. */
-  daemonPort: number;
-  fetch?: typeof fetch | undefined;
-  /** Told of calls that found no daemon or no answer. */
-  onUnreachable: (sessionUid: string, call: string, error: unknown) => void;
-}>;
+export type DeliverPorts = DaemonPorts &
+  Readonly<{
+    /** Told of calls that found no daemon or no answer. */
+    onUnreachable: (sessionUid: string, call: string, error: unknown) => void;
+  }>;
 
 /** The calls. None of them throws: what a daemon misses it learns by asking. */
 export type Deliver = Readonly<{
@@ -53,28 +43,11 @@ type DaemonRoute = typeof nudgeRoute | typeof abortTurnRoute | typeof drainRoute
 /** Time limit of a call. Units: milliseconds. */
 const CALL_TIMEOUT_MS = 5_000;
 
-/** Base URL of a pod's daemon, or undefined for anything that is no address. */
-export const daemonUrl = (ip: string, port: number): string | undefined => {
-  const family = isIP(ip);
-  if (family === 0) return undefined;
-  return `http://${family === 6 ? `[${ip}]` : ip}:${port}`;
-};
-
 /** Makes the calls. */
 export const makeDeliver = (ports: DeliverPorts): Deliver => {
   const clientOf = async (sessionUid: string): Promise<Client | undefined> => {
-    const pod = ports.findSessionByUid(sessionUid)?.status?.pod;
-    const daemon = await ports.findDaemon(sessionUid);
-    const baseUrl = pod?.ip === undefined ? undefined : daemonUrl(pod.ip, ports.daemonPort);
-    if (daemon === undefined || baseUrl === undefined || daemon.pod_uid !== pod?.uid) return undefined;
-    const token = ports.unseal(daemon.daemon_credential, daemonCredentialContext(sessionUid));
-    return createClient({
-      baseUrl,
-      token: () => token,
-      peer: 'the sandbox',
-      unreachable: 'sandbox_unreachable',
-      fetch: ports.fetch,
-    });
+    const found = await findDaemonOf(ports, sessionUid);
+    return found.state === 'found' ? daemonClient(ports, found.address) : undefined;
   };
 
   const call = async <R extends DaemonRoute>(sessionUid: string, route: R, input: RouteInput<R>) => {

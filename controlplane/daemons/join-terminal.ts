@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import { BeeuniError, UnavailableError } from '#base/errors.ts';
 import { errorFromAnswer, routeUrl } from '#base/http/client.ts';
 import { attachTerminalRoute, type TerminalQuery } from '#schema/wire/terminals.ts';
-import type { DaemonAddress } from './reach.ts';
+import type { DaemonAddress } from './address.ts';
 
 /** The head of the client's request that the daemon needs for its answer. */
 export type Handshake = Readonly<{ key: string; version: string }>;

@@ -47,27 +47,21 @@ const modelOf = (bytes: Uint8Array | undefined): string | undefined =>
 
 const inner = (value: unknown): Fields => (typeof value === 'object' && value !== null ? (value as Fields) : {});
 
-const chatUsage = (bytes: Uint8Array | undefined): ReportedUsage | undefined => {
-  const usage = fieldsOf(bytes);
-  return (
-    usage && {
-      promptTokens: count(usage['prompt_tokens']),
-      cachedTokens: count(inner(usage['prompt_tokens_details'])['cached_tokens']),
-      completionTokens: count(usage['completion_tokens']),
-    }
-  );
-};
-
-const responsesUsage = (bytes: Uint8Array | undefined): ReportedUsage | undefined => {
-  const usage = fieldsOf(bytes);
-  return (
-    usage && {
-      promptTokens: count(usage['input_tokens']),
-      cachedTokens: count(inner(usage['input_tokens_details'])['cached_tokens']),
-      completionTokens: count(usage['output_tokens']),
-    }
-  );
-};
+/** Reads usage as OpenAI writes it; its two APIs name the sides differently. */
+const usageNamed =
+  (input: string, output: string) =>
+  (bytes: Uint8Array | undefined): ReportedUsage | undefined => {
+    const usage = fieldsOf(bytes);
+    return (
+      usage && {
+        promptTokens: count(usage[`${input}_tokens`]),
+        cachedTokens: count(inner(usage[`${input}_tokens_details`])['cached_tokens']),
+        completionTokens: count(usage[`${output}_tokens`]),
+      }
+    );
+  };
+const chatUsage = usageNamed('prompt', 'completion');
+const responsesUsage = usageNamed('input', 'output');
 
 /** Anthropic counts what came from the cache, or went into it, apart from the rest of the input. */
 const messagesUsage = (bytes: Uint8Array | undefined): Partial<ReportedUsage> | undefined => {

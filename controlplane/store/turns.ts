@@ -2,6 +2,7 @@
 // Must not know when a turn ends, or what follows.
 import type { TurnOutcome } from '#schema/events/envelope.ts';
 import type { RunSettings } from '#schema/settings/run-settings.ts';
+import type { StoredRun } from '../app/session-reading.ts';
 import type { Statement } from './statement.ts';
 
 /** One turn as far as decisions need it. */
@@ -70,24 +71,6 @@ export const getOpenTurn = (sessionUid: string): Statement<TurnRow> => ({
   values: [sessionUid],
 });
 
-/** A turn as people read it. Times in RFC 3339; `place` grows with the time of taking. */
-export type RunRow = Readonly<{
-  id: string;
-  prompt_id: string;
-  attempt: number;
-  taken_at: string;
-  started_at: string | null;
-  ended_at: string | null;
-  outcome: TurnOutcome | null;
-  code: string | null;
-  message: string | null;
-  summary: string | null;
-  commit_sha: string | null;
-  final: boolean;
-  start_seq: number | null;
-  end_seq: number | null;
-}>;
-
 const RUN_COLUMNS = `id, prompt_id, attempt, taken_at, started_at, ended_at, outcome, code, message, summary, commit_sha,
   final, start_seq, end_seq`;
 
@@ -96,7 +79,7 @@ export const listRuns = (
   sessionUid: string,
   before: Readonly<{ takenAt: string; id: string }> | undefined,
   limit: number,
-): Statement<RunRow> => ({
+): Statement<StoredRun> => ({
   text: `select ${RUN_COLUMNS} from turns
     where session_uid = $1 and ($2::timestamptz is null or (taken_at, id) < ($2, $3))
     order by taken_at desc, id desc limit $4`,
@@ -104,7 +87,7 @@ export const listRuns = (
 });
 
 /** One turn of a session. */
-export const getRun = (sessionUid: string, id: string): Statement<RunRow> => ({
+export const getRun = (sessionUid: string, id: string): Statement<StoredRun> => ({
   text: `select ${RUN_COLUMNS} from turns where session_uid = $1 and id = $2`,
   values: [sessionUid, id],
 });

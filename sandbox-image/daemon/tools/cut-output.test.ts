@@ -4,7 +4,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
-import { headOf, MAX_OUTPUT_BYTES, MAX_OUTPUT_LINES, makeCutOutput } from './cut-output.ts';
+import { headOfBytes } from '#base/head-of-text.ts';
+import { MAX_OUTPUT_BYTES, MAX_OUTPUT_LINES, makeCutOutput } from './cut-output.ts';
 
 describe('cutOutput', () => {
   const root = mkdtempSync(join(tmpdir(), 'beeuni-cut-'));
@@ -42,6 +43,7 @@ describe('cutOutput', () => {
   });
 
   it('cuts no character in two', () => {
-    for (let limit = 0; limit <= 9; limit += 1) assert.ok(!headOf('aé🐝b', limit).includes('\uFFFD'), String(limit));
+    for (let limit = 0; limit <= 9; limit += 1)
+      assert.ok(!headOfBytes('aé🐝b', limit).includes('\uFFFD'), String(limit));
   });
 });

@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { headOfBytes } from '#base/head-of-text.ts';
 
 /** Longest output that a model gets as it is. Units: bytes of UTF-8, lines. */
 export const MAX_OUTPUT_BYTES = 51_200;
@@ -11,15 +12,6 @@ export const MAX_OUTPUT_LINES = 2_000;
 const MAX_SAVED_BYTES = 16_777_216;
 /** Room for the words about the cut. Units: bytes. */
 const NOTICE_BYTES = 640;
-
-/** The first `limit` bytes of a text as text; a character that is cut in two is left out. */
-export const headOf = (text: string, limit: number): string => {
-  const bytes = Buffer.from(text);
-  if (bytes.length <= limit) return text;
-  let end = limit;
-  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
-  return bytes.subarray(0, end).toString('utf8');
-};
 
 const firstLines = (text: string, count: number): string => {
   let end = -1;
@@ -40,14 +32,14 @@ export const makeCutOutput =
     const bytes = Buffer.byteLength(output);
     const lines = output.split('\n').length;
     if (bytes <= MAX_OUTPUT_BYTES && lines <= MAX_OUTPUT_LINES) return output;
-    const head = headOf(firstLines(output, MAX_OUTPUT_LINES - 4), MAX_OUTPUT_BYTES - NOTICE_BYTES);
+    const head = headOfBytes(firstLines(output, MAX_OUTPUT_LINES - 4), MAX_OUTPUT_BYTES - NOTICE_BYTES);
     const size = `The output has ${bytes} bytes in ${lines} lines and is cut here.`;
     try {
       await mkdir(directory, { recursive: true, mode: 0o700 });
       const path = join(directory, `output-${randomBytes(6).toString('hex')}.txt`);
       const file = await open(path, 'wx', 0o600);
       try {
-        await file.writeFile(headOf(output, MAX_SAVED_BYTES));
+        await file.writeFile(headOfBytes(output, MAX_SAVED_BYTES));
       } finally {
         await file.close();
       }

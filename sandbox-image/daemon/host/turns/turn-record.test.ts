@@ -1,8 +1,9 @@
 // What a turn leaves open, and what its summary is.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { headOfBytes } from '#base/head-of-text.ts';
 import type { HarnessEvent } from '#daemon/harness/contract/events.ts';
-import { closeOpenCalls, EMPTY_RECORD, headOfBytes, recordEvent } from './turn-record.ts';
+import { closeOpenCalls, EMPTY_RECORD, recordEvent } from './turn-record.ts';
 
 const message = (id: string, role: 'user' | 'assistant', extra: Record<string, unknown> = {}): HarnessEvent => ({
   type: 'message.updated',

@@ -54,15 +54,6 @@ export const recordEvent = (record: TurnRecord, event: HarnessEvent): TurnRecord
   return isAnswer ? { ...record, answer: part.text ?? null } : record;
 };
 
-/** The head of a text, at most `maxBytes` bytes of UTF-8 and never half a character. */
-export const headOfBytes = (text: string, maxBytes: number): string => {
-  const bytes = Buffer.from(text, 'utf8');
-  if (bytes.length <= maxBytes) return text;
-  let end = maxBytes;
-  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
-  return bytes.toString('utf8', 0, end);
-};
-
 /** Events that close what a turn left open. `uncertain`: the harness died, so a running call may have had its effect. */
 export const closeOpenCalls = (
   record: TurnRecord,

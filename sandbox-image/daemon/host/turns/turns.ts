@@ -1,9 +1,11 @@
 // Runs prompts as turns, one at a time. Owns the start and the one terminal event of each turn, whatever the harness
 // does; then pushes the branch and takes the next. The inbox of the control plane is the truth, a nudge only saves time.
 // Must not know any harness, git or HTTP. States: closed -> idle <-> running -> closed (drained). Source: D17.
+
 import { type BackoffBounds, backoffMs } from '#base/backoff.ts';
 import { type Clock, sleep } from '#base/clock.ts';
 import { asBeeuniError } from '#base/errors.ts';
+import { headOfBytes } from '#base/head-of-text.ts';
 import type { Logger } from '#base/log.ts';
 import type { Harness, TurnEnd } from '#daemon/harness/contract/adapter.ts';
 import type { SteeredPrompt } from '#daemon/harness/contract/capabilities.ts';
@@ -12,14 +14,7 @@ import type { TurnErrorCode, TurnOutcome, TypedEvent } from '#schema/events/enve
 import type { TurnBlock } from '#schema/wire/health.ts';
 import type { Turn } from '#schema/wire/turns.ts';
 import { runTurn } from './run-turn.ts';
-import {
-  closeOpenCalls,
-  EMPTY_RECORD,
-  headOfBytes,
-  MAX_SUMMARY_BYTES,
-  recordEvent,
-  type TurnRecord,
-} from './turn-record.ts';
+import { closeOpenCalls, EMPTY_RECORD, MAX_SUMMARY_BYTES, recordEvent, type TurnRecord } from './turn-record.ts';
 
 /** Who ended a turn that the harness did not end: a person or the control plane, or the end of this sandbox. */
 export type AbortReason = 'asked' | 'sandbox';
