@@ -205,7 +205,7 @@ export const HTTP_METRICS = {
 export const GATEWAY_METRICS = {
   llmRequestsTotal: counter('llm_requests_total', 'Model calls through the gateway by outcome.', {
     provider: PROVIDER,
-    outcome: ['ok', 'refused', 'budget', 'provider_error', 'incomplete', 'client_left', 'timed_out'],
+    outcome: ['ok', 'refused', 'budget', 'provider_error', 'incomplete', 'client_left', 'revoked', 'timed_out'],
   }),
   llmRequestDurationSeconds: histogram(
     'llm_request_duration_seconds',

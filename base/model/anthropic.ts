@@ -1,7 +1,7 @@
 // One short question to an endpoint of Anthropic's Messages API, with nothing but `fetch`. Must not know the registry, nor log
 // or keep a key. Source: 20-control-plane §4.
 import { UnavailableError } from '#base/errors.ts';
-import type { OpenAiEndpoint, TextAnswer, TextRequest } from './openai.ts';
+import { type OpenAiEndpoint, slowDown, type TextAnswer, type TextRequest } from './openai.ts';
 
 /** Version of the API that is asked. */
 const VERSION = '2023-06-01';
@@ -24,7 +24,10 @@ const textOf = (content: unknown): string | undefined => {
   return texts.length === 0 ? undefined : texts.join('');
 };
 
-/** The answer to one question. `endpoint.baseUrl` ends before `/messages`. Errors: UnavailableError, without the key. */
+/**
+ * The answer to one question. `endpoint.baseUrl` ends before `/messages`. Errors, without the key: LimitError
+ * `rate_limited`, UnavailableError.
+ */
 export const completeMessage = async (
   endpoint: OpenAiEndpoint,
   request: TextRequest,
@@ -54,6 +57,10 @@ export const completeMessage = async (
   if (response.status === 401 || response.status === 403) {
     await response.body?.cancel();
     throw new UnavailableError('provider_auth_failed', `the provider refused the key (HTTP ${response.status})`);
+  }
+  if (response.status === 429) {
+    await response.body?.cancel();
+    throw slowDown(response.headers.get('retry-after'));
   }
   if (!response.ok) {
     await response.body?.cancel();

@@ -1,7 +1,7 @@
 // The only file that runs the `openai` client: for reaching a provider the way its own clients do.
 // Must not know the registry, nor log or keep a key. Source: 20-control-plane §4.
 import OpenAI, { APIConnectionError, APIConnectionTimeoutError, APIError } from 'openai';
-import { UnavailableError } from '#base/errors.ts';
+import { type BeeuniError, LimitError, UnavailableError } from '#base/errors.ts';
 
 /** How to reach an OpenAI-compatible endpoint. `fetch` decides which addresses are connected to. */
 export type OpenAiEndpoint = Readonly<{
@@ -16,7 +16,19 @@ export type OpenAiEndpoint = Readonly<{
 /** Most names that are read from a provider's list. */
 const MAX_MODELS = 2_000;
 
-const describe = (error: unknown): UnavailableError => {
+/** Longest wait that is believed. Units: milliseconds. */
+const MAX_WAIT_MS = 86_400_000;
+
+/** An endpoint asks to slow down; `retryAfter` is its header of that name: seconds, or nothing that counts. */
+export const slowDown = (retryAfter: string | null | undefined, cause?: unknown): LimitError => {
+  const seconds = /^\d{1,6}(\.\d+)?$/.test(retryAfter ?? '') ? Number(retryAfter) : undefined;
+  return new LimitError('rate_limited', 'the provider asks to slow down (HTTP 429)', {
+    cause,
+    ...(seconds === undefined ? {} : { retryAfterMs: Math.min(seconds * 1_000, MAX_WAIT_MS) }),
+  });
+};
+
+const describe = (error: unknown): BeeuniError => {
   if (error instanceof APIConnectionTimeoutError) {
     return new UnavailableError('provider_timed_out', 'the provider did not answer in time', { cause: error });
   }
@@ -29,6 +41,7 @@ const describe = (error: unknown): UnavailableError => {
       cause: error,
     });
   }
+  if (error instanceof APIError && error.status === 429) return slowDown(error.headers?.get('retry-after'), error);
   if (error instanceof APIError && error.status !== undefined) {
     return new UnavailableError('provider_failed', `the provider answered HTTP ${error.status}`, { cause: error });
   }
@@ -56,7 +69,10 @@ const clientOf = (endpoint: OpenAiEndpoint): OpenAI =>
     logLevel: 'off',
   });
 
-/** The names of a provider's models, 2,000 at most. Errors: UnavailableError, worded for an administrator, without the key. */
+/**
+ * The names of a provider's models, 2,000 at most. Errors: UnavailableError and LimitError `rate_limited`, worded for an
+ * administrator, without the key.
+ */
 export const listModels = async (endpoint: OpenAiEndpoint, signal: AbortSignal): Promise<readonly string[]> => {
   const client = clientOf(endpoint);
   const names: string[] = [];
@@ -87,7 +103,10 @@ export type TextAnswer = Readonly<{
   completionTokens: number | null;
 }>;
 
-/** The answer to one question. Errors: UnavailableError, without the key; one with `provider_failed` for an answer without text. */
+/**
+ * The answer to one question. Errors, without the key: LimitError `rate_limited` when the endpoint asks to slow down;
+ * UnavailableError, with `provider_failed` for an answer without text.
+ */
 export const completeText = async (
   endpoint: OpenAiEndpoint,
   request: TextRequest,

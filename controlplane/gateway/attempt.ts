@@ -34,8 +34,8 @@ export type AttemptRequest = Readonly<{
   startedMs: number;
 }>;
 
-/** A running attempt; `end` does not reject. `leave` is to be called when the client is gone. */
-export type Attempt = Readonly<{ end: Promise<AttemptEnd>; leave: () => void }>;
+/** A running attempt; `end` does not reject. `leave` is to be called when the client is gone, or may not go on. */
+export type Attempt = Readonly<{ end: Promise<AttemptEnd>; leave: (why: 'client_left' | 'revoked') => void }>;
 
 /** What attempts are started with. */
 export type AttemptPorts = Readonly<{ clock: Pick<Clock, 'monotonicMs'>; startWatch: StartWatch }>;
@@ -81,8 +81,8 @@ class RunningAttempt implements Attempt, UpstreamHandler {
     this.#call = slot.send({ path: slot.path + wire.path, headers, body }, this);
   }
 
-  leave(): void {
-    this.#watch.end('client_left');
+  leave(why: 'client_left' | 'revoked'): void {
+    this.#watch.end(why);
   }
 
   onHead(status: number, headers: AnswerHeaders): void {

@@ -6,6 +6,7 @@ import type { SandboxIdentity } from '../app/ports.ts';
 import type { ReadProviderKeys, ReadRegistry } from '../app/provider-ports.ts';
 import type { CeilingOfRun } from '../app/run-ceiling.ts';
 import type { BudgetRefusal, Budgets, Limits } from './budgets.ts';
+import type { RunningCalls } from './running-calls.ts';
 import type { Upstreams } from './upstream.ts';
 
 /** One call from a sandbox, as it is mounted. */
@@ -78,6 +79,7 @@ export type GatewayOutcome =
   | 'provider_error'
   | 'incomplete'
   | 'client_left'
+  | 'revoked'
   | 'timed_out';
 
 /** What is told of an ended call, for metrics. `provider`: that of the last attempt; empty before any. */
@@ -112,6 +114,8 @@ export type GatewayPorts = Readonly<{
   /** Takes one call of a session: undefined when it may go on, else how long to wait. Units: milliseconds. */
   takeCall: (sessionUid: string) => number | undefined;
   upstreams: Upstreams;
+  /** Is told of each call while it runs. */
+  running: Pick<RunningCalls, 'begin' | 'end'>;
   usage: UsageRecorder;
   clock: Clock;
   newId: () => string;

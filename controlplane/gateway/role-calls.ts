@@ -8,6 +8,7 @@ import { completeText, embeddingSize, type OpenAiEndpoint, type TextAnswer } fro
 import { checkModelName } from '#schema/rules/check-model.ts';
 import type { ReadProviderKeys, ReadRegistry, RegisteredProvider } from '../app/provider-ports.ts';
 import type { Budgets, Limits } from './budgets.ts';
+import type { KeyPools } from './key-pool.ts';
 import { costMicroUsd, estimateMicroUsd } from './meter.ts';
 import type { UsageRecorder } from './ports.ts';
 import type { Upstreams } from './upstream.ts';
@@ -16,6 +17,8 @@ import type { Upstreams } from './upstream.ts';
 export type RoleCallPorts = Readonly<{
   readRegistry: ReadRegistry;
   readKeys: ReadProviderKeys;
+  /** The memory of resting keys that the gateway's own calls use. */
+  keyPools: KeyPools;
   upstreams: Upstreams;
   usage: UsageRecorder;
   budgets: Pick<Budgets, 'take'>;
@@ -30,7 +33,10 @@ export type RolePayer = Readonly<{ namespace: string; projectUid: string; sessio
 /** One question to `model`, a registered `provider/model`. */
 export type RoleQuestion = Readonly<{ model: string; system: string; user: string; maxOutputTokens: number }>;
 
-/** The calls. Errors of both: UnavailableError whose message holds no key. */
+/**
+ * The calls. Keys are chosen as in the gateway: the session's first, the next one after a 429. Errors of both, whose message
+ * holds no key: UnavailableError; LimitError `rate_limited` when every key rests.
+ */
 export type RoleCalls = Readonly<{
   /**
    * Money is set aside before, and one usage row without a turn is written whatever comes of it.
@@ -59,14 +65,14 @@ export const makeRoleCalls = (ports: RoleCallPorts): RoleCalls => {
     return { provider, model: verdict.model };
   };
 
-  const over = async <T>(
+  const withKey = async <T>(
     { provider, model }: Found,
+    key: string | undefined,
     call: (endpoint: OpenAiEndpoint, model: string) => Promise<T>,
   ): Promise<T> => {
-    const [key] = await ports.readKeys(provider);
     const endpoint = {
       baseUrl: provider.base_url,
-      apiKey: key?.secret,
+      apiKey: key,
       headers: provider.headers as Readonly<Record<string, string>>,
       timeoutMs: Math.min(provider.timeouts.total_ms, LIMIT_MS),
       fetch: ports.upstreams.fetchOf(provider),
@@ -74,9 +80,34 @@ export const makeRoleCalls = (ports: RoleCallPorts): RoleCalls => {
     try {
       return await call(endpoint, model);
     } catch (error) {
-      if (!(error instanceof Error) || key === undefined || !error.message.includes(key.secret)) throw error;
-      throw new UnavailableError('provider_failed', error.message.replaceAll(key.secret, '[key]'));
+      if (!(error instanceof Error) || key === undefined || !error.message.includes(key)) throw error;
+      throw new UnavailableError('provider_failed', error.message.replaceAll(key, '[key]'));
     }
+  };
+
+  /** Tries the keys of the pool until one is not asked to slow down. */
+  const over = async <T>(
+    target: Found,
+    subject: string,
+    call: (endpoint: OpenAiEndpoint, model: string) => Promise<T>,
+  ): Promise<T> => {
+    const { id, generation } = target.provider;
+    const pool = `${id} ${generation}`;
+    const keys = await ports.readKeys(target.provider);
+    if (keys.length === 0) return withKey(target, undefined, call);
+    let last: unknown = new LimitError('rate_limited', 'every key of the provider rests', {
+      retryAfterMs: ports.keyPools.waitMs(pool, keys),
+    });
+    for (const key of ports.keyPools.usable(pool, keys, subject)) {
+      try {
+        return await withKey(target, key.secret, call);
+      } catch (error) {
+        if (!(error instanceof LimitError)) throw error;
+        if (keys.length > 1) ports.keyPools.rest(pool, key.id, error.retryAfterMs);
+        last = error;
+      }
+    }
+    throw last;
   };
 
   return {
@@ -126,7 +157,9 @@ export const makeRoleCalls = (ports: RoleCallPorts): RoleCalls => {
       try {
         const complete = target.provider.kind === 'anthropic' ? completeMessage : completeText;
         const request = { ...question, isReasoning: listed.reasoning };
-        const answer = await over(target, (endpoint, model) => complete(endpoint, { ...request, model }, signal));
+        const answer = await over(target, payer.sessionUid, (endpoint, model) =>
+          complete(endpoint, { ...request, model }, signal),
+        );
         meter(answer, null);
         return answer;
       } catch (error) {
@@ -135,6 +168,6 @@ export const makeRoleCalls = (ports: RoleCallPorts): RoleCalls => {
       }
     },
     probeEmbedding: async (name, signal) =>
-      over(await found(name), (endpoint, model) => embeddingSize(endpoint, { model, text: 'ping' }, signal)),
+      over(await found(name), name, (endpoint, model) => embeddingSize(endpoint, { model, text: 'ping' }, signal)),
   };
 };

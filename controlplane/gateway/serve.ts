@@ -12,9 +12,10 @@ import type { KeyPools } from './key-pool.ts';
 import { costMicroUsd, estimateMicroUsd, type Metered, tokensOf } from './meter.ts';
 import { withModel } from './model-span.ts';
 import type { GatewayCall, GatewayOutcome, GatewayPorts, ObserveGateway } from './ports.ts';
+import type { Revocation, RunningCall } from './running-calls.ts';
 import { makeWatches } from './watch.ts';
 import { headersFor, type Wire } from './wires.ts';
-import { type GatewayError, refusalError, retryableError, waitSecondsOf } from './wording.ts';
+import { finalError, type GatewayError, refusalError, retryableError, waitSecondsOf } from './wording.ts';
 
 /** Header by which an answer says which model gave it, when that is not the one that was asked for. */
 const SERVED_MODEL_HEADER = 'x-beeuni-served-model';
@@ -36,8 +37,8 @@ type Tried =
   | Readonly<{ outcome: Outcome }>
   | Readonly<{ error: GatewayError; kind: GatewayOutcome; mayFallBack: boolean }>;
 
-/** The attempt that runs, and whether the client is gone. */
-type Leaving = { current: Attempt | undefined; isGone: boolean };
+/** A call on its way: the attempt that runs, whether the client is gone, and why the call may not go on. */
+type Leaving = RunningCall & { current: Attempt | undefined; isGone: boolean; revoked: Revocation | undefined };
 
 const FALLBACK_REASONS = {
   rate_limited: 'rate_limited',
@@ -65,6 +66,21 @@ const answerError = (call: GatewayCall, errors: Wire['errors'], error: GatewayEr
   });
   response.end(body);
 };
+
+/** What ends an event that was cut, so that the next one is an event of its own; behind a whole one it says nothing. */
+const endOfEvent = ({ isInLine }: Metered): string => (isInLine ? '\n\n' : '\n');
+
+/** A call before its first attempt; the client may have left while it was checked. */
+const leavingOf = ({ identity, response }: GatewayCall): Leaving => ({
+  identity,
+  current: undefined,
+  isGone: response.destroyed || response.closed,
+  revoked: undefined,
+  revoke(why) {
+    this.revoked = why;
+    this.current?.leave('revoked');
+  },
+});
 
 /** Makes the handler of one wire. It answers every call itself and does not reject. */
 export const makeServeCall = (
@@ -117,7 +133,12 @@ export const makeServeCall = (
   };
 
   /** The end of an answer of which a part was sent. */
-  const endBroken = (call: GatewayCall, target: Target, end: Extract<AttemptEnd, { kind: 'broken' }>): Outcome => {
+  const endBroken = (
+    call: GatewayCall,
+    target: Target,
+    end: Extract<AttemptEnd, { kind: 'broken' }>,
+    revoked: Revocation | undefined,
+  ): Outcome => {
     const { response } = call;
     const { metered, firstByteMs, why } = end;
     const outcome = (kind: GatewayOutcome, status: number, code: string | null): Outcome => ({
@@ -129,6 +150,13 @@ export const makeServeCall = (
       firstByteMs: Math.round(firstByteMs),
     });
     if (why === 'client_left') return outcome('client_left', 499, null);
+    if (why === 'revoked') {
+      const error = finalError(revoked ?? 'unauthenticated');
+      ports.log.info('a model call was ended, as it may not go on', { requestId: call.requestId, code: error.code });
+      if (end.isStream) response.end(endOfEvent(metered) + errorEvent(wire, error));
+      else response.destroy();
+      return outcome('revoked', error.status, error.code);
+    }
     const code = why === undefined ? 'provider_failed' : 'provider_timed_out';
     const kind = why !== undefined ? 'timed_out' : metered.hasError ? 'provider_error' : 'incomplete';
     ports.log.warn('an answer of a provider broke', {
@@ -147,7 +175,7 @@ export const makeServeCall = (
           ? 'the stream of the provider ended before its answer was complete; try again later'
           : 'the provider stopped sending before its answer was complete; try again later';
       const error = { status: 502, message, type: 'server_error', code } as const;
-      response.write(`${metered.isInLine ? '\n\n' : ''}${errorEvent(wire, error)}`);
+      response.write(endOfEvent(metered) + errorEvent(wire, error));
     }
     response.end();
     return outcome(kind, 502, code);
@@ -182,7 +210,7 @@ export const makeServeCall = (
       mayFallBack: true,
     };
     for (const [at, key] of usable.entries()) {
-      if (leaving.isGone) break;
+      if (leaving.isGone || leaving.revoked !== undefined) break;
       if (at > 0) observe.rotated();
       let end: AttemptEnd;
       try {
@@ -202,12 +230,13 @@ export const makeServeCall = (
         } as const;
         return { outcome };
       }
-      if (end.kind === 'broken') return { outcome: endBroken(call, target, end) };
+      if (end.kind === 'broken') return { outcome: endBroken(call, target, end, leaving.revoked) };
       if (end.kind === 'silent') {
         if (end.why === 'client_left') {
           const { metered } = end;
           return { outcome: { kind: 'client_left', target, status: 499, code: null, metered, firstByteMs: null } };
         }
+        if (end.why === 'revoked') break;
         ports.log.warn('a call to a provider broke', {
           provider: provider.id,
           requestId: call.requestId,
@@ -224,17 +253,23 @@ export const makeServeCall = (
       const waitSeconds = waitSecondsOf(refusal, clock.nowMs());
       if (key !== undefined && keys.length > 1) keyPools.rest(pool, key.id, waitSeconds && waitSeconds * 1_000);
     }
+    if (leaving.revoked !== undefined) {
+      return { error: finalError(leaving.revoked), kind: 'revoked', mayFallBack: false };
+    }
     if (!leaving.isGone) return last;
     return { outcome: { kind: 'client_left', target, status: 499, code: null, metered: undefined, firstByteMs: null } };
   };
 
-  const forward = async (call: GatewayCall, admitted: Admitted, startedMs: number): Promise<Outcome> => {
-    // The client may have left while the call was checked.
-    const leaving: Leaving = { current: undefined, isGone: call.response.destroyed || call.response.closed };
+  const forward = async (
+    call: GatewayCall,
+    admitted: Admitted,
+    startedMs: number,
+    leaving: Leaving,
+  ): Promise<Outcome> => {
     call.response.on('close', () => {
       if (call.response.writableFinished) return;
       leaving.isGone = true;
-      leaving.current?.leave();
+      leaving.current?.leave('client_left');
     });
     let target = admitted.target;
     let tried = await tryTarget(call, admitted, target, startedMs, leaving);
@@ -348,9 +383,12 @@ export const makeServeCall = (
         metered: undefined,
         firstByteMs: null,
       };
+      const leaving = leavingOf(call);
+      ports.running.begin(leaving);
       try {
-        outcome = await forward(call, admitted, startedMs);
+        outcome = await forward(call, admitted, startedMs, leaving);
       } finally {
+        ports.running.end(leaving);
         settle(call, admitted, outcome, startedMs, at, hold);
       }
     } catch (error) {

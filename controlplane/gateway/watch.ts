@@ -3,7 +3,7 @@
 import type { CancelTimer, Clock } from '#base/clock.ts';
 
 /** Why a call was ended from this side. */
-export type CallEnd = 'first_byte' | 'idle' | 'total' | 'client_left';
+export type CallEnd = 'first_byte' | 'idle' | 'total' | 'client_left' | 'revoked';
 
 /** The limits of a provider. Units: milliseconds. */
 export type CallLimits = Readonly<{ first_byte_ms: number; idle_ms: number; total_ms: number }>;

@@ -164,3 +164,16 @@ export const findCredential = (prefix: string): Statement<CredentialRow> => ({
     from credentials c join sessions s on s.uid = c.session_uid where c.prefix = $1`,
   values: [prefix],
 });
+
+/** Which of the holders of credentials are none any more: a newer claim was made, or the credential was taken away. */
+export const findRevokedHolders = (
+  holders: readonly Readonly<{ sessionUid: string; generation: number }>[],
+): Statement<Readonly<{ sessionUid: string; generation: number; why: 'superseded' | 'unauthenticated' }>> => ({
+  name: 'find_revoked_holders',
+  text: `select r.uid as "sessionUid", r.generation,
+      case when s.closed_at is null and s.generation > r.generation then 'superseded' else 'unauthenticated' end as why
+    from unnest($1::text[], $2::integer[]) as r(uid, generation) left join sessions s on s.uid = r.uid
+    where s.uid is null or s.closed_at is not null or s.generation <> r.generation or not exists (
+      select from credentials c where c.session_uid = r.uid and c.generation = r.generation)`,
+  values: [holders.map(({ sessionUid }) => sessionUid), holders.map(({ generation }) => generation)],
+});

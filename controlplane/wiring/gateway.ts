@@ -10,9 +10,10 @@ import { makeRateLimit } from '../app/rate-limit.ts';
 import type { CeilingOfRun } from '../app/run-ceiling.ts';
 import { type Budgets, costsByBudget, makeBudgets } from '../gateway/budgets.ts';
 import { gatewayErrorShape } from '../gateway/error-shape.ts';
-import { makeKeyPools } from '../gateway/key-pool.ts';
+import type { KeyPools } from '../gateway/key-pool.ts';
 import { makeGatewayModelsHandler } from '../gateway/models.ts';
 import type { GatewayPorts, OnBudgetReached, ResolveRole, UsageRecorder } from '../gateway/ports.ts';
+import { type FindRevoked, makeRunningCalls } from '../gateway/running-calls.ts';
 import { makeServeCall } from '../gateway/serve.ts';
 import type { Upstreams } from '../gateway/upstream.ts';
 import { makeUsageRecorder } from '../gateway/usage-recorder.ts';
@@ -21,7 +22,7 @@ import type { GatewayHandlers } from '../http/gateway.ts';
 import { makeLeaseBudget, rankOfTurn } from '../store/budgets.ts';
 import { firstRow } from '../store/statement.ts';
 import { insertUsage } from '../store/usage.ts';
-import type { Background, Basics } from './basics.ts';
+import { type Background, type Basics, makeRounds } from './basics.ts';
 
 /** Budgets and usage rows: for the gateway, and for calls that the control plane makes itself. */
 export type Metering = Readonly<{ usage: UsageRecorder; budgets: Budgets; background: Background }>;
@@ -35,6 +36,9 @@ export type GatewayWiring = Pick<Basics, 'clock' | 'log' | 'instruments'> &
     findSession: (uid: string) => Session | undefined;
     readRegistry: ReadRegistry;
     readKeys: ReadProviderKeys;
+    /** The keys that rest: one memory for all calls of the replica. */
+    keyPools: KeyPools;
+    findRevoked: FindRevoked;
     resolveRole: ResolveRole;
     upstreams: Upstreams;
     onBudgetReached: OnBudgetReached;
@@ -43,8 +47,14 @@ export type GatewayWiring = Pick<Basics, 'clock' | 'log' | 'instruments'> &
     calls: Readonly<{ perSecond: number; burst: number }>;
   }>;
 
-/** The gateway's side; `refresh` sets the gauges, before they are read. */
-export type GatewaySide = Readonly<{ handlers: GatewayHandlers; refresh: () => void }>;
+/**
+ * The gateway's side; `refresh` sets the gauges, before they are read. `background` ends calls whose credential was taken
+ * away.
+ */
+export type GatewaySide = Readonly<{ handlers: GatewayHandlers; refresh: () => void; background: Background }>;
+
+/** How often calls that run are looked at; with the question itself far below 5 s. Units: milliseconds. Source: FC12. */
+const RUNNING_ROUND_MS = 2_000;
 
 const MAX_USAGE_FILE_BYTES = 64 * 2 ** 20;
 
@@ -77,7 +87,8 @@ export const wireGateway = (wiring: GatewayWiring): GatewaySide => {
   const { usage, budgets } = wiring.metering;
   /** Policies by project object: a changed project is another object. */
   const policies = new WeakMap<Project, NonNullable<ReturnType<GatewayPorts['findProjectPolicy']>>>();
-  const keyPools = makeKeyPools(clock);
+  const { keyPools } = wiring;
+  const running = makeRunningCalls(wiring.findRevoked);
   const ports = {
     readRegistry: wiring.readRegistry,
     findProjectPolicy: (projectUid) => {
@@ -100,6 +111,7 @@ export const wireGateway = (wiring: GatewayWiring): GatewaySide => {
     },
     takeCall: makeRateLimit({ clock, ...wiring.calls }),
     upstreams: wiring.upstreams,
+    running,
     usage,
     clock,
     newId: () => randomUUID(),
@@ -129,6 +141,7 @@ export const wireGateway = (wiring: GatewayWiring): GatewaySide => {
       models: makeGatewayModelsHandler(ports),
       errorShapes: { openai: gatewayErrorShape('openai'), anthropic: gatewayErrorShape('anthropic') },
     },
+    background: makeRounds(wiring, 'running calls', RUNNING_ROUND_MS, running.look),
     refresh: () => {
       instruments.budgetRemainingRatio.set({}, budgets.lowestRest());
       // A provider that was changed has another pool for a while.

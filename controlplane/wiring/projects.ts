@@ -29,6 +29,7 @@ import { makeRegistryReader } from '../app/registry.ts';
 import { resolveRoles } from '../app/role-models.ts';
 import { makeCeilingOfRun } from '../app/run-ceiling.ts';
 import { makePreparePin, type PreparePin } from '../app/run-settings.ts';
+import { makeKeyPools } from '../gateway/key-pool.ts';
 import { makeListProviderModels } from '../gateway/list-models.ts';
 import { makeUpstreams, systemLookup } from '../gateway/upstream.ts';
 import { parseCredentials } from '../git/credentials.ts';
@@ -54,7 +55,7 @@ import { makeBudgetMarks } from '../store/budget-marks.ts';
 import { forgetBudgets } from '../store/budgets.ts';
 import { makeProjectStore } from '../store/projects.ts';
 import { makeProviderStore } from '../store/provider-store.ts';
-import { listRunningOfProject } from '../store/sessions.ts';
+import { findRevokedHolders, listRunningOfProject } from '../store/sessions.ts';
 import { firstRow } from '../store/statement.ts';
 import { getSessionTurnSettings } from '../store/turns.ts';
 import { type Background, type Basics, makeRounds } from './basics.ts';
@@ -126,6 +127,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     account: `${settings.BEEUNI_NAMESPACE}:${settings.BEEUNI_SERVICE_ACCOUNT}`,
   });
   const readKeys = makeReadProviderKeys({ unseal, readSecret, namespace: settings.BEEUNI_NAMESPACE, clock });
+  const keyPools = makeKeyPools(clock);
   const defaultModel =
     settings.BEEUNI_DEFAULT_MODEL ?? (config.envModel && `${ENV_PROVIDER}/${config.envModel.id}`) ?? undefined;
 
@@ -134,6 +136,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     ...wiring,
     registry,
     readKeys,
+    keyPools,
     upstreams,
     metering,
     newId,
@@ -308,6 +311,8 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     findSession: resources.sessions.findByUid,
     readRegistry: registry.cached,
     readKeys,
+    keyPools,
+    findRevoked: (holders) => database.query(findRevokedHolders(holders)),
     resolveRole: async (role, { projectUid }) => {
       const [{ roles }, { providers }] = await Promise.all([workspace.app.current(), registry.cached()]);
       if (!isModelRole(role)) return undefined;
@@ -380,6 +385,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     background: [
       { name: 'upstreams', start: registerEnvModel, stop: upstreams.close },
       metering.background,
+      gateway.background,
       makeRounds(wiring, 'budgets', BUDGET_ROUND_MS, budgetWatch.look),
       {
         name: 'raised budgets',

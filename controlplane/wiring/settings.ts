@@ -10,6 +10,7 @@ import type { RegistryReader } from '../app/registry.ts';
 import { whyUnusable } from '../app/role-models.ts';
 import { makeSettingsApp, type SettingsApp } from '../app/settings.ts';
 import { makeTitles, type Titles } from '../app/titles.ts';
+import type { KeyPools } from '../gateway/key-pool.ts';
 import { makeRoleCalls } from '../gateway/role-calls.ts';
 import type { Upstreams } from '../gateway/upstream.ts';
 import { makeSettingsHandlers, type SettingsHandlers } from '../http/settings.ts';
@@ -23,6 +24,7 @@ export type SettingsWiring = Pick<Basics, 'config' | 'clock' | 'random' | 'log' 
   Readonly<{
     registry: RegistryReader;
     readKeys: ReadProviderKeys;
+    keyPools: KeyPools;
     upstreams: Upstreams;
     metering: Pick<Metering, 'usage' | 'budgets'>;
     newId: () => string;
@@ -52,10 +54,11 @@ export const wireSettings = (wiring: SettingsWiring): SettingsSide => {
   for (const { name, message } of config.settingsEnvironment.problems) {
     log.warn('a setting of the environment does not count', { name, reason: message });
   }
-  const { readKeys, upstreams, newId } = wiring;
+  const { readKeys, keyPools, upstreams, newId } = wiring;
   const calls = makeRoleCalls({
     readRegistry: registry.cached,
     readKeys,
+    keyPools,
     upstreams,
     ...wiring.metering,
     findLimits: makeFindLimits(resources.sessions.findByUid, resources.projects.findByUid),

@@ -286,14 +286,52 @@ test('FC10 heads that two readers could understand differently are refused befor
   assert.equal(await sendRaw([...base, json], body), 200);
 });
 
-test('FC12 a credential that is taken away is refused by the next call; the stream that runs goes on to its end', async () => {
-  const arrived = provider.nextRequest();
-  const running = ask('@@stream 20 10');
-  await arrived;
+test('FC12 a credential that is taken away is refused by the next call, and what runs by it is ended with the reason', async () => {
+  const part = `{"choices":[{"message":{"content":"${'x'.repeat(100_000)}`;
+  const started = await raw((socket, body) => {
+    const text = body.toString('utf8');
+    if (text.includes('cut')) socket.write(`${rawHead('application/json')}${part}`);
+    else if (text.includes('line')) socket.write(`${rawHead()}${chunk('a')}\n`);
+    else if (text.includes('event')) socket.write(`${rawHead()}${chunk('a')}\n\n`);
+  });
+  /** Resolves with the head of the answer. */
+  const begin = (content: string, stream: boolean, session = 's'): Promise<Response> =>
+    fetch(`${rig.url}/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer bs_${session}` },
+      body: bodyOf(content, { stream }),
+    });
+  const stays = await begin('event', true, 'other');
+  const streams = [await begin('event', true), await begin('line', true)];
+  const cut = await begin('cut', false);
+  const silent = begin('silent', false);
+  await until('the last call is at the provider', () => started.calls() === 5);
   rig.state.revoked.add('s');
-  const next = await ask('@@say x');
+  const next = await ask('x');
   assert.deepEqual([next.status, codeOf(next.text)], [401, 'unauthenticated']);
-  assert.ok((await running).text.endsWith('data: [DONE]\n\n'));
+  await rig.lookAtRunning();
+  for (const answer of streams) {
+    const text = await answer.text();
+    const error = /\n\ndata: (\{"error":.*\})\n\n$/.exec(text)?.[1] ?? text;
+    assert.equal(codeOf(error), 'superseded');
+    assert.equal(/\d|\[DONE\]/.test(error), false, 'no harness takes it for a success, or for a reason to call again');
+  }
+  await assert.rejects(cut.text(), 'a body that is cut is not ended as if it were whole');
+  const answer = await silent;
+  assert.deepEqual([answer.status, codeOf(await answer.text())], [409, 'superseded']);
+  await until('the provider is called off', () => started.closed() === 4);
+  assert.deepEqual(
+    rig.ended.map(({ outcome }) => outcome),
+    ['revoked', 'revoked', 'revoked', 'revoked'],
+  );
+  assert.deepEqual(
+    rig.usage.map(({ status, code, sessionUid }) => [status, code, sessionUid]),
+    Array.from({ length: 4 }, () => [409, 'superseded', 's']),
+  );
+  // Another session's stream has not noticed.
+  const reader = stays.body?.getReader();
+  assert.equal((await reader?.read())?.done, false);
+  await reader?.cancel();
 });
 
 test('FF3 an older generation and a missing credential are told apart, in final words', async () => {

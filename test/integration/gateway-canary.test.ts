@@ -17,11 +17,19 @@ import type { Caller } from '#controlplane/app/caller.ts';
 import { makeReadProviderKeys, sealProviderKey } from '#controlplane/app/provider-keys.ts';
 import { makeRegistryReader } from '#controlplane/app/registry.ts';
 import { makeCredentials, newSessionCredential } from '#controlplane/daemons/credentials.ts';
+import { makeKeyPools } from '#controlplane/gateway/key-pool.ts';
 import { makeUpstreams, type Upstreams } from '#controlplane/gateway/upstream.ts';
 import { mountGateway } from '#controlplane/http/gateway.ts';
 import { makeProviderStore } from '#controlplane/store/provider-store.ts';
 import { makeSeal, parseSealKeys } from '#controlplane/store/seal.ts';
-import { findCredential } from '#controlplane/store/sessions.ts';
+import {
+  deleteSession,
+  findCredential,
+  findRevokedHolders,
+  insertCredential,
+  markClosed,
+  revokeCredentials,
+} from '#controlplane/store/sessions.ts';
 import { firstRow } from '#controlplane/store/statement.ts';
 import { wireGateway, wireMetering } from '#controlplane/wiring/gateway.ts';
 import { METRICS } from '#schema/metrics.ts';
@@ -43,7 +51,7 @@ let provider: ScriptedProvider;
 let upstreams: Upstreams;
 let listening: Listening;
 let credential: string;
-let stopUsage: () => Promise<void> | void;
+let stopBackground: () => Promise<void>;
 const logs: string[] = [];
 const answers: string[] = [];
 const { instruments, page } = createMetrics(METRICS);
@@ -73,30 +81,31 @@ const saveProvider = async (keys: readonly string[]): Promise<void> => {
   await store.create(id, { definition, keys: sealed }, at);
 };
 
+/** A session with its first claim; gives back its credential. */
+const claim = async (uid: string): Promise<string> => {
+  const { text, stored } = newSessionCredential(randomBytes);
+  await database.pool.query({
+    text: `insert into sessions (uid, namespace, name, project_uid, generation, pod_uid) values ($1, 'n', $1, 'p', 1, 'pod')`,
+    values: [uid],
+  });
+  await database.pool.query(insertCredential(stored, { sessionUid: uid, generation: 1, podUid: 'pod' }));
+  return text;
+};
+
 before(async () => {
   database = await freshDatabase();
   folder = await mkdtemp(join(tmpdir(), 'beeuni-canary-'));
   provider = await startScriptedProvider({ keys: [CANARY, OTHER] });
   upstreams = makeUpstreams({ allowedAddresses: ['127.0.0.0/8'], maxConnections: 64 });
   await saveProvider([CANARY]);
-  const made = newSessionCredential(randomBytes);
-  credential = made.text;
-  await database.pool.query({
-    text: `insert into sessions (uid, namespace, name, project_uid, generation, pod_uid) values ('s', 'n', 's', 'p', 1, 'pod')`,
-    values: [],
-  });
-  await database.pool.query({
-    text: `insert into credentials (prefix, hash, session_uid, generation, pod_uid) values ($1, $2, 's', 1, 'pod')`,
-    values: [made.stored.prefix, made.stored.hash],
-  });
+  credential = await claim('s');
   const clock = systemClock;
   const log = createLogger({ level: 'debug', write: (line) => logs.push(line) });
   const metering = wireMetering({ clock, log, database: database.pool, usageFile: join(folder, 'usage.jsonl') });
   await metering.background.start();
-  stopUsage = metering.background.stop;
   const project = aProject();
   const registry = makeRegistryReader({ store: makeProviderStore(database.pool), clock });
-  const { handlers } = wireGateway({
+  const { handlers, background } = wireGateway({
     clock,
     log,
     instruments,
@@ -113,12 +122,19 @@ before(async () => {
       namespace: 'n',
       clock,
     }),
+    keyPools: makeKeyPools(clock),
+    findRevoked: (holders) => database.pool.query(findRevokedHolders(holders)),
     resolveRole: async () => undefined,
     upstreams,
     onBudgetReached: () => undefined,
     maxRequestBytes: 1_000_000,
     calls: { perSecond: 10_000, burst: 10_000 },
   });
+  await background.start();
+  stopBackground = async () => {
+    await background.stop();
+    await metering.background.stop();
+  };
   const credentials = makeCredentials({
     findCredential: (prefix) => firstRow(database.pool.query, findCredential(prefix)),
     clock,
@@ -136,19 +152,21 @@ before(async () => {
 });
 after(async () => {
   await listening.stop(0);
-  await stopUsage();
+  await stopBackground();
   await upstreams.close();
   await provider.close();
   await database.close();
   await rm(folder, { recursive: true, force: true });
 });
 
-const ask = async (content: string, stream = false): Promise<number> => {
-  const answer = await fetch(`${listening.url}/gateway/v1/chat/completions`, {
+const call = (content: string, stream: boolean, key = credential): Promise<Response> =>
+  fetch(`${listening.url}/gateway/v1/chat/completions`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${credential}` },
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
     body: JSON.stringify({ model: 'demo/scripted-large', stream, messages: [{ role: 'user', content }] }),
   });
+const ask = async (content: string, stream = false): Promise<number> => {
+  const answer = await call(content, stream);
   answers.push((await answer.text()) + JSON.stringify([...answer.headers]));
   return answer.status;
 };
@@ -220,6 +238,40 @@ test('G31 a provider key that is taken away stops within 5 s, in the middle of l
   const mark = provider.requests.length;
   await until('more calls were made', () => provider.requests.length > mark + 5);
   assert.ok(provider.requests.slice(mark).every(({ headers }) => headers['authorization'] === `Bearer ${OTHER}`));
+  isRunning = false;
+  await load;
+});
+
+test('FC12 G31 streams end with the reason within 5 s of losing their credential, in the middle of load, and others go on', async () => {
+  let isRunning = true;
+  const load = (async () => {
+    while (isRunning) assert.equal(await ask('@@say load'), 200);
+  })();
+  const sessions = ['claimed-anew', 'pod-gone', 'closed', 'removed', 'untouched'];
+  const long = '@@stream 2000 100';
+  const streams = await Promise.all(
+    sessions.map(async (uid) => {
+      const answer = await call(long, true, await claim(uid));
+      assert.equal(answer.status, 200);
+      return answer;
+    }),
+  );
+  const { query } = database.pool;
+  await query({ text: `update sessions set generation = 2, pod_uid = 'pod-2' where uid = 'claimed-anew'`, values: [] });
+  await query(revokeCredentials('pod-gone', 'pod'));
+  await query(markClosed('closed'));
+  await query(deleteSession('removed'));
+  const revokedAt = performance.now();
+  const ends = await Promise.all(streams.slice(0, 4).map((answer) => answer.text()));
+  assert.ok(performance.now() - revokedAt < REVOKED_MS);
+  const codes = ends.map((text) => /\n\ndata: (\{"error":.*\})\n\n$/.exec(text)?.[1] ?? text.slice(-200));
+  assert.deepEqual(
+    codes.map((json) => (JSON.parse(json) as { error: { code: string } }).error.code),
+    ['superseded', 'unauthenticated', 'unauthenticated', 'unauthenticated'],
+  );
+  const untouched = streams[4]?.body?.getReader();
+  for (let chunks = 0; chunks < 3; chunks += 1) assert.equal((await untouched?.read())?.done, false);
+  await untouched?.cancel();
   isRunning = false;
   await load;
 });

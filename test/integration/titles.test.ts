@@ -9,6 +9,7 @@ import { UnavailableError } from '#base/errors.ts';
 import { createLogger } from '#base/log.ts';
 import { whyUnusable } from '#controlplane/app/role-models.ts';
 import { makeTitles, type Titles, type TitlesPorts } from '#controlplane/app/titles.ts';
+import { makeKeyPools } from '#controlplane/gateway/key-pool.ts';
 import type { UsageRow } from '#controlplane/gateway/ports.ts';
 import { makeRoleCalls } from '#controlplane/gateway/role-calls.ts';
 import { makeUpstreams, type Upstreams } from '#controlplane/gateway/upstream.ts';
@@ -55,6 +56,7 @@ const maker = (changes: Partial<TitlesPorts> = {}): Titles =>
 const admit = (uid: string, id: string, changes = {}) => parts.inbox.admit(aSessionKey(uid), aPrompt(uid, id, changes));
 /** Ports of calls that no budget limits. */
 const UNLIMITED = {
+  keyPools: makeKeyPools(systemClock),
   findLimits: () => ({ budgets: [], runs: undefined }),
   budgets: { take: () => ({ settle: () => undefined }) },
 };
@@ -310,6 +312,56 @@ test('B4 the title role is asked over its provider with its key, and the call is
   assert.equal(rows[1]?.status, 502);
 });
 
+test('A217 B4 a title is asked with the key choice of the gateway: a pool that is asked to slow down gives its next key', async () => {
+  const seen: string[] = [];
+  const server = createServer((request, response) => {
+    const key = request.headers.authorization ?? '';
+    seen.push(key);
+    request.resume();
+    const slow = key.endsWith('slow');
+    response.writeHead(slow ? 429 : 200, { 'content-type': 'application/json', 'retry-after': '20' });
+    response.end(slow ? '{}' : JSON.stringify({ choices: [{ message: { content: 'Named' } }] }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const pools = makeUpstreams({ allowedAddresses: ['127.0.0.0/8'], maxConnections: 4 });
+  const keyPools = makeKeyPools(clock);
+  const provider = { ...aRegisteredProvider('demo', ['m']), base_url: `http://127.0.0.1:${port}/v1` };
+  const calls = makeRoleCalls({
+    readRegistry: async () => ({ generation: 1, providers: [provider] }),
+    readKeys: async () => ['sk-slow', 'sk-quick'].map((secret) => ({ id: secret, secret })),
+    upstreams: pools,
+    usage: { record: () => undefined, isFull: () => false },
+    ...UNLIMITED,
+    keyPools,
+    clock: systemClock,
+    newId: randomUUID,
+  });
+  const ask = (sessionUid: string) =>
+    calls.ask(
+      { namespace: 'team', projectUid: 'p', sessionUid },
+      { model: 'demo/m', system: 's', user: 'u', maxOutputTokens: 8 },
+      AbortSignal.timeout(60_000),
+    );
+  try {
+    // Whatever key a session begins with, it is answered, and the slow one is asked once.
+    for (const session of ['a', 'b', 'c', 'd']) assert.equal((await ask(session)).text, 'Named');
+    assert.deepEqual(
+      seen.filter((key) => key.endsWith('slow')),
+      ['Bearer sk-slow'],
+    );
+    assert.equal(keyPools.resting().get(`demo ${provider.generation}`), 1, 'the gateway knows of it too');
+    await clock.advance(20_000);
+    await ask('a');
+    await ask('b');
+    assert.equal(seen.filter((key) => key.endsWith('slow')).length, 2, 'a key that has rested is tried again');
+  } finally {
+    server.closeAllConnections();
+    server.close();
+    await pools.close();
+  }
+});
+
 test('20-control-plane §10 a title is paid out of the session’s budgets, and one that is used up asks no provider', async () => {
   const idle = makeUpstreams({ allowedAddresses: ['127.0.0.0/8'], maxConnections: 1 });
   const settled: number[] = [];
@@ -322,6 +374,7 @@ test('20-control-plane §10 a title is paid out of the session’s budgets, and 
     }),
     readKeys: async () => [],
     upstreams: idle,
+    keyPools: makeKeyPools(systemClock),
     usage: { record: (row) => rows.push(row), isFull: () => false },
     findLimits: ({ sessionUid }) => ({
       budgets: [{ scope: 'session', uid: sessionUid, period: '', limitMicroUsd: 5 }],

@@ -13,6 +13,7 @@ import { gatewayErrorShape } from '#controlplane/gateway/error-shape.ts';
 import { makeKeyPools } from '#controlplane/gateway/key-pool.ts';
 import { makeGatewayModelsHandler } from '#controlplane/gateway/models.ts';
 import type { CallEnded, GatewayPorts, UsageRow } from '#controlplane/gateway/ports.ts';
+import { makeRunningCalls, type RunningCalls } from '#controlplane/gateway/running-calls.ts';
 import { makeServeCall } from '#controlplane/gateway/serve.ts';
 import { makeUpstreams, type Upstreams } from '#controlplane/gateway/upstream.ts';
 import { WIRES } from '#controlplane/gateway/wires.ts';
@@ -53,6 +54,8 @@ export type GatewayRig = Readonly<{
   ended: CallEnded[];
   fellBack: string[];
   upstreams: Upstreams;
+  /** Ends the calls of sessions that were revoked. */
+  lookAtRunning: RunningCalls['look'];
   post: (path: string, body: string | Buffer, headers?: Readonly<Record<string, string>>) => Promise<RigAnswer>;
   close: () => Promise<void>;
 }>;
@@ -109,6 +112,11 @@ export const startGatewayRig = async (
     roles: {},
     revoked: new Set(),
   };
+  const running = makeRunningCalls(async (holders) =>
+    holders
+      .filter(({ sessionUid }) => state.revoked.has(sessionUid))
+      .map((holder) => ({ ...holder, why: 'superseded' as const })),
+  );
   let read: Readonly<{ generation: number; providers: readonly RegisteredProvider[] }> | undefined;
   const ports: GatewayPorts & Readonly<{ keyPools: ReturnType<typeof makeKeyPools> }> = {
     readRegistry: async () => {
@@ -130,6 +138,7 @@ export const startGatewayRig = async (
     onBudgetReached: () => undefined,
     takeCall: () => undefined,
     upstreams,
+    running,
     usage: { record: (row) => usage.push(row), isFull: () => state.usageIsFull },
     clock: systemClock,
     newId: randomUUID,
@@ -176,6 +185,7 @@ export const startGatewayRig = async (
     ended,
     fellBack,
     upstreams,
+    lookAtRunning: running.look,
     post: (path, body, headers = {}) =>
       new Promise((resolve, reject) => {
         const request = httpRequest(`${url}${path}`, {

@@ -11,6 +11,7 @@ import { createMetrics } from '#base/metrics.ts';
 import { makeReadProviderKeys, sealProviderKey } from '#controlplane/app/provider-keys.ts';
 import { makeRegistryReader } from '#controlplane/app/registry.ts';
 import { makeCredentials, newSessionCredential } from '#controlplane/daemons/credentials.ts';
+import { makeKeyPools } from '#controlplane/gateway/key-pool.ts';
 import { makeUpstreams } from '#controlplane/gateway/upstream.ts';
 import { makeAuthenticate } from '#controlplane/http/authenticate.ts';
 import { makeAuthorize } from '#controlplane/http/authorize.ts';
@@ -19,7 +20,7 @@ import { makeGuard } from '#controlplane/http/guard.ts';
 import { createPool, POOL_DEFAULTS } from '#controlplane/store/pool.ts';
 import { makeProviderStore } from '#controlplane/store/provider-store.ts';
 import { makeSeal, parseSealKeys } from '#controlplane/store/seal.ts';
-import { findCredential } from '#controlplane/store/sessions.ts';
+import { findCredential, findRevokedHolders } from '#controlplane/store/sessions.ts';
 import { firstRow } from '#controlplane/store/statement.ts';
 import { wireGateway, wireMetering } from '#controlplane/wiring/gateway.ts';
 import { METRICS } from '#schema/metrics.ts';
@@ -106,7 +107,7 @@ const metering = wireMetering({
   database,
   usageFile: join(need('FOLDER'), 'usage.jsonl'),
 });
-const { handlers } = wireGateway({
+const { handlers, background } = wireGateway({
   clock,
   log,
   instruments,
@@ -123,6 +124,8 @@ const { handlers } = wireGateway({
     namespace: identity.namespace,
     clock,
   }),
+  keyPools: makeKeyPools(clock),
+  findRevoked: (holders) => database.query(findRevokedHolders(holders)),
   resolveRole: async () => undefined,
   upstreams,
   onBudgetReached: () => undefined,
@@ -159,5 +162,6 @@ const server = createHttpServer({
 });
 mountGateway(server, handlers, guard);
 await metering.background.start();
+await background.start();
 const { port } = await listen(server, { port: 0, host: '127.0.0.1' });
 console.log(JSON.stringify({ port, credential }));

@@ -1,0 +1,47 @@
+// The model calls that run now, and their end when what lets them run is taken away: the claim moved on, the session was
+// closed, its credential was revoked. One question for all of them at each look. Must not know SQL or how a call is made.
+// Source: FC12, D7, faults §2 (a revocation takes effect within 5 s).
+import type { SandboxIdentity } from '../app/ports.ts';
+
+/** Why a call may not go on. */
+export type Revocation = 'superseded' | 'unauthenticated';
+
+/** What a call runs by. */
+export type CallHolder = Pick<SandboxIdentity, 'sessionUid' | 'generation'>;
+
+/** One call that runs. `revoke` ends it at once; it may be called again. */
+export type RunningCall = Readonly<{ identity: CallHolder; revoke: (why: Revocation) => void }>;
+
+/** The calls that run. */
+export type RunningCalls = Readonly<{
+  begin: (call: RunningCall) => void;
+  end: (call: RunningCall) => void;
+  /** Ends what may not go on. Errors: UnavailableError `database_unavailable`; then nothing is ended. */
+  look: () => Promise<void>;
+}>;
+
+/** Those of the holders whose calls may not go on, and why. Errors: UnavailableError `database_unavailable`. */
+export type FindRevoked = (
+  holders: readonly CallHolder[],
+) => Promise<readonly Readonly<CallHolder & { why: Revocation }>[]>;
+
+const keyOf = ({ sessionUid, generation }: CallHolder): string => `${generation} ${sessionUid}`;
+
+/** Keeps the calls of one replica. */
+export const makeRunningCalls = (findRevoked: FindRevoked): RunningCalls => {
+  const running = new Set<RunningCall>();
+  return {
+    begin: (call) => void running.add(call),
+    end: (call) => void running.delete(call),
+    look: async () => {
+      if (running.size === 0) return;
+      const holders = new Map([...running].map(({ identity }) => [keyOf(identity), identity]));
+      const revoked = new Map((await findRevoked([...holders.values()])).map((each) => [keyOf(each), each.why]));
+      if (revoked.size === 0) return;
+      for (const call of running) {
+        const why = revoked.get(keyOf(call.identity));
+        if (why !== undefined) call.revoke(why);
+      }
+    },
+  };
+};
