@@ -1,5 +1,5 @@
 // Runs the test tiers: `node tools/test.ts [--update-golden] [--serial] [all | check | unit | repo | integration | harness | fuzz | e2e | chart]…`.
-// Without names all run, in two lanes side by side: the whole node waits most of the time, so it has a lane of its own.
+// Without names all run, in two lanes side by side: the whole node waits most of the time, so it does not hold up the others.
 // Every tier has a minimum number of files, because a glob that matches nothing would pass; a tier that cannot run on
 // this machine is named with its reason, and BEEUNI_REQUIRE_TIERS=1 turns that into a failure.
 import { spawn } from 'node:child_process';
@@ -7,13 +7,15 @@ import { globSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { missingPrerequisites } from '#test/cluster/prerequisites.ts';
 import { findFuzzer } from '#test/fuzz/schemathesis.ts';
+import { ownServer, THROWAWAY } from '#test/support/postgres-server.ts';
 
 type Tier = Readonly<{
   globs: readonly string[];
   minimumFiles: number;
   timeoutMs: number;
   concurrency: number;
-  arguments: readonly string[];
+  /** Whether its files share one Postgres. */
+  postgres: boolean;
   missing: () => readonly string[];
 }>;
 
@@ -31,7 +33,7 @@ const tiers: Readonly<Record<string, Tier>> = {
     minimumFiles: 15,
     timeoutMs: 60_000,
     concurrency: 2,
-    arguments: [],
+    postgres: false,
     missing: nothing,
   },
   repo: {
@@ -39,7 +41,7 @@ const tiers: Readonly<Record<string, Tier>> = {
     minimumFiles: 4,
     timeoutMs: 120_000,
     concurrency: 2,
-    arguments: [],
+    postgres: false,
     missing: nothing,
   },
   integration: {
@@ -47,15 +49,15 @@ const tiers: Readonly<Record<string, Tier>> = {
     minimumFiles: 10,
     timeoutMs: 600_000,
     concurrency: 2,
-    arguments: [],
+    postgres: true,
     missing: nothing,
   },
   harness: {
     globs: ['test/harness/*.test.ts'],
     minimumFiles: 1,
     timeoutMs: 600_000,
-    concurrency: 1,
-    arguments: [],
+    concurrency: 2,
+    postgres: false,
     missing: nothing,
   },
   fuzz: {
@@ -63,7 +65,7 @@ const tiers: Readonly<Record<string, Tier>> = {
     minimumFiles: 1,
     timeoutMs: 600_000,
     concurrency: 1,
-    arguments: [],
+    postgres: false,
     missing: missingFuzzer,
   },
   e2e: {
@@ -71,7 +73,7 @@ const tiers: Readonly<Record<string, Tier>> = {
     minimumFiles: 2,
     timeoutMs: 2_400_000,
     concurrency: 1,
-    arguments: [],
+    postgres: false,
     missing: missingPrerequisites,
   },
   chart: {
@@ -79,7 +81,7 @@ const tiers: Readonly<Record<string, Tier>> = {
     minimumFiles: 1,
     timeoutMs: 120_000,
     concurrency: 1,
-    arguments: [],
+    postgres: false,
     missing: nothing,
   },
 };
@@ -90,7 +92,10 @@ process.env['NODE_COMPILE_CACHE'] ??= `${root}/.tools/compile-cache`;
 const updateGolden = process.argv.includes('--update-golden');
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));
 const isAll = wanted.length === 0 || wanted.includes('all');
-const LANES = [['check', 'unit', 'repo', 'integration', 'harness', 'fuzz'], ['e2e']] as const;
+const LANES = [
+  ['check', 'unit', 'repo', 'integration', 'harness'],
+  ['e2e', 'fuzz'],
+] as const;
 
 const startedAt = performance.now();
 const elapsed = (): string => `${((performance.now() - startedAt) / 1000).toFixed(0)} s`;
@@ -102,9 +107,20 @@ type Lane = Readonly<{ prefix: string }>;
 
 const say = ({ prefix }: Lane, line: string): void => console.log(prefix + line);
 
-const run = async (lane: Lane, title: string, command: string, args: readonly string[], repair: string) => {
+const run = async (
+  lane: Lane,
+  title: string,
+  command: string,
+  args: readonly string[],
+  repair: string,
+  environment: Readonly<Record<string, string>> = {},
+) => {
   say(lane, `== ${title} (${elapsed()})`);
-  const child = spawn(command, args, { cwd: root, stdio: lane.prefix === '' ? 'inherit' : ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(command, args, {
+    cwd: root,
+    stdio: lane.prefix === '' ? 'inherit' : ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...environment },
+  });
   for (const stream of [child.stdout, child.stderr]) {
     if (stream !== null) createInterface({ input: stream }).on('line', (line) => say(lane, line));
   }
@@ -144,15 +160,18 @@ const runTier = async (lane: Lane, name: string, tier: Tier): Promise<void> => {
     `--test-timeout=${tier.timeoutMs}`,
     `--test-concurrency=${tier.concurrency}`,
     ...(updateGolden ? ['--test-update-snapshots'] : []),
-    ...tier.arguments,
   ];
+  const wantsServer = tier.postgres && (process.env['DATABASE_URL'] ?? '') === '';
+  const server = wantsServer ? await ownServer(THROWAWAY) : undefined;
   await run(
     lane,
     `${name} tests, ${files.length} files`,
     process.execPath,
     [...flags, ...files],
     `Run one file with \`node --test <file>\`.`,
+    server === undefined ? {} : { DATABASE_URL: server.databaseUrl },
   );
+  await server?.stop();
 };
 
 const runLane = async (lane: Lane, names: readonly string[]): Promise<void> => {

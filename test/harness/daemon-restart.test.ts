@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { DaemonProcess } from '#test/support/daemon-process.ts';
+import { openLatch, waitForLatch } from '#test/support/latch.ts';
 import { whyNoOpencode } from '#test/support/opencode.ts';
 import { until } from '#test/support/until.ts';
 import { BRANCH, makeRig, type Rig } from './rig.ts';
@@ -60,13 +61,16 @@ describe('a daemon on the volume of a dead one', { skip, timeout: 600_000 }, () 
 
   it('D7 claims the next generation after a kill in mid-turn, and D17 the lost turn has one end', async () => {
     const { controlPlane, folders } = rig;
-    const command = 'echo draft > draft.txt; echo begin; sleep 2; echo heard; sleep 4; echo unsent; sleep 300';
+    const [deaf, gone] = [waitForLatch('deaf'), waitForLatch('gone')];
+    const command = `echo draft > draft.txt; echo begin; ${deaf}; echo heard; ${gone}; echo unsent; sleep 300`;
     lostTurn = controlPlane.prompt(`@@tool bash {"command":"${command}","description":"d"}`);
     await nudge(first);
     await until('the draft is written', () => existsSync(join(folders.workspace, 'draft.txt')), { deadlineMs: 60_000 });
     controlPlane.setDeaf(true);
+    openLatch(folders.workspace, 'deaf');
     await until('an event is stored whose answer is lost', () => outputsWith('heard').length > 0);
     controlPlane.setGone(true);
+    openLatch(folders.workspace, 'gone');
     await until('an event is in the spool only', () => spooled().includes('\\nunsent\\n'));
     writeFileSync(join(folders.workspace, 'unsaved.txt'), 'not committed');
     first.signal('SIGKILL');

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { CAPABILITIES } from '#schema/wire/runtime.ts';
 import type { DaemonProcess } from '#test/support/daemon-process.ts';
+import { openLatch, waitForLatch } from '#test/support/latch.ts';
 import { whyNoOpencode } from '#test/support/opencode.ts';
 import type { LoggedEvent } from '#test/support/scripted-control-plane.ts';
 import { until } from '#test/support/until.ts';
@@ -16,14 +17,15 @@ const skip = whyNoOpencode() ?? false;
 const endsOf = (events: readonly LoggedEvent[]): readonly LoggedEvent[] =>
   events.filter((event) => event.type === 'turn.ended');
 
-/** Environment of a process; undefined when it is gone. */
-const environmentOf = (pid: number | string): string | undefined => {
+/** What a file holds; nothing when it is gone, as those of a process that has ended. */
+const contentOf = (path: string): string => {
   try {
-    return readFileSync(`/proc/${pid}/environ`, 'latin1');
+    return readFileSync(path, 'latin1');
   } catch {
-    return undefined;
+    return '';
   }
 };
+const environmentOf = (pid: number | string): string => contentOf(`/proc/${pid}/environ`);
 
 const filesBelow = (folder: string): readonly string[] =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -284,29 +286,30 @@ describe('a session with OpenCode', { skip, timeout: 900_000 }, () => {
 
   it('keeps every credential but the loopback token out of harness, tools and files', async () => {
     const turnId = await run(
-      '@@tool bash {"command":"cat /proc/self/environ | tr \'\\\\0\' \'\\\\n\'; sleep 2","description":"d"}\n@@say ok',
+      `@@tool bash {"command":"cat /proc/self/environ | tr '\\\\0' '\\\\n'; ${waitForLatch('looked')}","description":"d"}\n@@say ok`,
     );
     await toolRuns(turnId);
     const { controlPlane, folders } = rig;
     const secrets = [CANARY.providerKey, CANARY.podToken, controlPlane.daemonCredential, ...controlPlane.credentials()];
     const ours = await until('daemon, harness and a tool run', () => {
       const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-      const found = pids.filter((pid) => environmentOf(pid)?.includes(folders.home) === true);
+      const found = pids.filter((pid) => environmentOf(pid).includes(folders.home));
       return found.length >= 3 && found;
     });
     for (const pid of ours) {
-      const environment = environmentOf(pid) ?? '';
-      const line = readFileSync(`/proc/${pid}/cmdline`, 'latin1');
+      const environment = environmentOf(pid);
+      const line = contentOf(`/proc/${pid}/cmdline`);
       for (const secret of secrets)
         assert.ok(!environment.includes(secret) && !line.includes(secret), `process ${pid}`);
     }
+    openLatch(folders.workspace, 'looked');
     await endOf(turnId);
     const tool = JSON.stringify(controlPlane.eventsOf(turnId));
     assert.match(tool, /BEEUNI_SESSION=fix-login/);
     assert.match(tool, /OPENCODE_SERVER_PASSWORD=\\n/);
     for (const folder of [folders.workspace, folders.data, folders.config, folders.home, folders.temporary]) {
       for (const file of filesBelow(folder)) {
-        const content = readFileSync(file, 'latin1');
+        const content = contentOf(file);
         for (const secret of secrets) assert.ok(!content.includes(secret), file);
       }
     }

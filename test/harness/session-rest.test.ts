@@ -33,6 +33,7 @@ import { type ForwardedPort, forwardPort } from '#test/support/forward-port.ts';
 import { startTestRemote, type TestRemote } from '#test/support/git-server.ts';
 import { applyFile, startTestApi, type TestApi } from '#test/support/kube.ts';
 import { createAccount, createIdlePod, grant, grantPaths, tokenOf } from '#test/support/kube-accounts.ts';
+import { openLatch, waitForLatch } from '#test/support/latch.ts';
 import { whyNoOpencode } from '#test/support/opencode.ts';
 import { freshDatabase, type TestDatabase } from '#test/support/postgres.ts';
 import { type ScriptedProvider, startScriptedProvider } from '#test/support/scripted-provider.ts';
@@ -347,9 +348,11 @@ describe('the verbs of a session over REST', { skip, timeout: 900_000 }, () => {
   });
 
   it('A146 A154 a steered prompt joins the running turn and ends with it; one that comes when nothing runs waits in the queue', async () => {
-    const running = await say(bash('sleep 4; echo slept'));
-    await until('it runs', async () => (await textOfMessages()).includes('sleep 4'));
+    const running = await say(bash(`${waitForLatch('joined')}; echo slept`));
+    await until('it runs', async () => (await textOfMessages()).includes('rm joined'));
     const joined = await say('@@say steered in', 'steer');
+    assert.equal(joined.delivery, 'steer');
+    openLatch(folders.workspace, 'joined');
     const [first, second] = [await ended(running.id), await ended(joined.id)];
     assert.deepEqual([second.turnId, second.outcome], [first.turnId, 'Succeeded']);
     assert.ok((await textOfMessages()).includes('steered in'));
@@ -372,8 +375,8 @@ describe('the verbs of a session over REST', { skip, timeout: 900_000 }, () => {
       alice.call(verbs.revertSessionRoute, { params: at, body: { messageId: 'msg_nobody' } }),
       (error) => error instanceof NotFoundError && error.code === 'message_not_found',
     );
-    const running = await say(bash('sleep 2'));
-    await until('it runs', async () => (await textOfMessages()).includes('sleep 2'));
+    const running = await say(bash(waitForLatch('refused')));
+    await until('it runs', async () => (await textOfMessages()).includes('rm refused'));
     for (const call of [
       () => alice.call(verbs.revertSessionRoute, { params: at, body: { messageId } }),
       () => alice.call(verbs.unrevertSessionRoute, { params: at, body: {} }),
@@ -381,6 +384,7 @@ describe('the verbs of a session over REST', { skip, timeout: 900_000 }, () => {
     ]) {
       await assert.rejects(call(), (error) => error instanceof ConflictError && error.code === 'turn_running');
     }
+    openLatch(folders.workspace, 'refused');
     await ended(running.id);
     const fork = await alice.call(verbs.forkSessionRoute, { params: at, body: { messageId } });
     await until('the fork is in the transcript', async () => !(await textOfMessages()).includes('rewind.txt'));

@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import type { HealthDocument } from '#schema/wire/health.ts';
 import type { Turn } from '#schema/wire/turns.ts';
 import type { DaemonProcess } from '#test/support/daemon-process.ts';
+import { openLatch, waitForLatch } from '#test/support/latch.ts';
 import { whyNoOpencode } from '#test/support/opencode.ts';
 import type { LoggedEvent } from '#test/support/scripted-control-plane.ts';
 import { until } from '#test/support/until.ts';
@@ -170,9 +171,10 @@ describe('a session beyond prompts', { skip, timeout: 900_000 }, () => {
   it('A24 tells of a message whether its turn runs and how it ended', async () => {
     const standing = async (query: string) =>
       (await daemon.call('GET', `/beeuni/health?${query}`)).body as HealthDocument;
-    const turnId = await begin([{ type: 'shell', command: 'sleep 2' }]);
+    const turnId = await begin([{ type: 'shell', command: waitForLatch('standing') }]);
     const messageId = turnId.replace('t', 'm');
     await until('it runs', async () => (await standing(`turn=1&turn_message_id=${messageId}`)).turn_in_flight === true);
+    openLatch(rig.folders.workspace, 'standing');
     await endOf(turnId);
     const ended = await until('its end is stored', async () => {
       const document = await standing(`turn=1&turn_message_id=${messageId}`);
@@ -231,7 +233,7 @@ describe('a session beyond prompts', { skip, timeout: 900_000 }, () => {
   });
 
   it('A146 adds a prompt to the running turn, once', async () => {
-    const turnId = await say(bash('sleep 3; echo slept'));
+    const turnId = await say(bash(`${waitForLatch('steered')}; echo slept`));
     await until('the tool runs', () => JSON.stringify(dataOf(turnId, 'message.part.updated')).includes('"running"'));
     const prompt = { promptId: 'p-steer', messageId: 'm-steer', parts: [{ type: 'text', text: '@@say steered' }] };
     const answers = await Promise.all([post('/beeuni/runtime/steer', prompt), post('/beeuni/runtime/steer', prompt)]);
@@ -244,6 +246,7 @@ describe('a session beyond prompts', { skip, timeout: 900_000 }, () => {
     );
     assert.deepEqual(codeOf(await post('/beeuni/runtime/revert', { messageId: 'msg_x' })), [409, 'turn_running']);
     assert.deepEqual(codeOf(await post('/beeuni/runtime/fork')), [409, 'turn_running']);
+    openLatch(rig.folders.workspace, 'steered');
     const end = await endOf(turnId);
     assert.deepEqual([end['outcome'], end['summary']], ['Succeeded', 'steered']);
     assert.deepEqual(dataOf(turnId, 'prompt.steered'), [{ promptId: 'p-steer', messageId: 'm-steer' }]);

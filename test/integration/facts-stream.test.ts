@@ -149,7 +149,8 @@ test('a version is only seen when everything below it is: commits that overlap n
   });
   await until('the first change has its version', () => isFirst);
   const fast = database.pool.withTransaction((query) => raiseFact(query, { kind: 'gone', uid: 'fast' }));
-  const waits = `select 1 from pg_locks where locktype = 'advisory' and not granted`;
+  const waits = `select 1 from pg_locks where locktype = 'advisory' and not granted
+    and database = (select oid from pg_database where datname = current_database())`;
   try {
     await until('the second change waits for the first', async () => (await parts.rows(waits)).length > 0);
   } finally {

@@ -1,65 +1,41 @@
-// A real Postgres for tests: one server per process (or DATABASE_URL), a database per test file copied from a template.
-import { randomBytes } from 'node:crypto';
-import { existsSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+// A real Postgres for tests: the server of DATABASE_URL (that of the tier, see tools/test.ts), else one per process; a database
+// per test file, copied from a template.
+import { createHash, randomBytes } from 'node:crypto';
 import { after } from 'node:test';
 import pg from 'pg';
-import { systemClock } from '#base/clock.ts';
-import { createEmbeddedPostgres, type EmbeddedPostgres } from '#controlplane/store/embedded.ts';
-import { migrate } from '#controlplane/store/migrate.ts';
+import { loadMigrations, migrate } from '#controlplane/store/migrate.ts';
 import { createPool, POOL_DEFAULTS, type Pool } from '#controlplane/store/pool.ts';
+import { ownServer, THROWAWAY } from './postgres-server.ts';
 
-const PREFIX = 'beeuni-test-pg-';
+export { type OwnServer, ownServer } from './postgres-server.ts';
+
 const TEMPLATE_LOCK = 7_271_838_402;
 
-/** A running server. `databaseUrl` names its maintenance database; `embedded` is undefined for DATABASE_URL. */
-export type TestServer = Readonly<{ databaseUrl: string; embedded: EmbeddedPostgres | undefined }>;
+/** The server that this process uses. `databaseUrl` names its maintenance database. */
+type SharedServer = Readonly<{ databaseUrl: string; stop?: () => Promise<void> }>;
 
-let server: Promise<TestServer & { directory: string | undefined }> | undefined;
+let server: Promise<SharedServer> | undefined;
 
 /** Databases that are not closed yet. This hook was registered first, so it runs before those of the test file. */
 const open = new Set<() => Promise<void>>();
 
 after(async () => {
   await Promise.all([...open].map((close) => close()));
-  const started = await server?.catch(() => undefined);
-  await started?.embedded?.stop();
-  if (started?.directory !== undefined) await rm(started.directory, { recursive: true, force: true });
+  await (await server?.catch(() => undefined))?.stop?.();
 });
 
-/** Ends servers whose test process was killed, and removes their folders. */
-const sweepOrphans = (): void => {
-  for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(PREFIX))) {
-    const owner = name.slice(PREFIX.length).split('-')[0] ?? '';
-    if (existsSync(`/proc/${owner}`)) continue;
-    const directory = join(tmpdir(), name);
-    for (const pid of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
-      try {
-        if (readlinkSync(`/proc/${pid}/cwd`) === join(directory, 'data')) process.kill(Number(pid), 'SIGQUIT');
-      } catch {
-        // Not ours to read, or gone.
-      }
-    }
-    rmSync(directory, { recursive: true, force: true });
-  }
+/** Known once per process: that of the tier, or one of its own that is stopped after its last test. */
+const sharedServer = (): Promise<SharedServer> => {
+  const external = process.env['DATABASE_URL'] ?? '';
+  server ??= external === '' ? ownServer(THROWAWAY) : Promise.resolve({ databaseUrl: external });
+  return server;
 };
 
-/** The server of this process, started once and stopped after its last test. */
-export const startPostgres = (): Promise<TestServer> => {
-  server ??= (async () => {
-    const external = process.env['DATABASE_URL'];
-    if (external !== undefined && external !== '') {
-      return { databaseUrl: external, embedded: undefined, directory: undefined };
-    }
-    sweepOrphans();
-    const directory = await mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`));
-    const settings = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'shared_buffers=64MB'];
-    const embedded = createEmbeddedPostgres({ directory, settings, log: () => undefined, clock: systemClock });
-    return { databaseUrl: await embedded.start(), embedded, directory };
-  })();
-  return server;
+/** Of the migrations that are read now, so that a server which is kept never gives an old shape. */
+const templateName = async (): Promise<string> => {
+  const hash = createHash('sha256');
+  for (const { name, version, sql } of await loadMigrations()) hash.update(`${version} ${name}\n${sql}\n`);
+  return `template_${hash.digest('hex').slice(0, 16)}`;
 };
 
 const withDatabase = (url: string, name: string): string => {
@@ -80,7 +56,7 @@ const inMaintenance = async (url: string, work: (client: pg.Client) => Promise<v
 
 /** An empty database of the server, without any table. `drop` also ends its connections. */
 export const emptyDatabase = async (): Promise<Readonly<{ databaseUrl: string; drop: () => Promise<void> }>> => {
-  const { databaseUrl } = await startPostgres();
+  const { databaseUrl } = await sharedServer();
   const name = `test_${randomBytes(6).toString('hex')}`;
   await inMaintenance(databaseUrl, async (client) => void (await client.query(`create database ${name}`)));
   return { databaseUrl: withDatabase(databaseUrl, name), drop: () => dropDatabase(databaseUrl, name) };
@@ -92,15 +68,16 @@ const dropDatabase = (url: string, name: string): Promise<void> =>
 /** A migrated database of its own with a pool. */
 export type TestDatabase = Readonly<{ databaseUrl: string; pool: Pool; close: () => Promise<void> }>;
 
-/** Copies the template, which is migrated once per process. Closed after the last test, or by `close`. */
+/** Copies the template, which is migrated once per server. Closed after the last test, or by `close`. */
 export const freshDatabase = async (options: { poolSize?: number } = {}): Promise<TestDatabase> => {
-  const { databaseUrl } = await startPostgres();
-  const template = `template_${process.pid}`;
+  const { databaseUrl } = await sharedServer();
+  const template = await templateName();
   const name = `test_${randomBytes(6).toString('hex')}`;
   await inMaintenance(databaseUrl, async (client) => {
     await client.query('select pg_advisory_lock($1)', [TEMPLATE_LOCK]);
     const known = await client.query('select 1 from pg_database where datname = $1', [template]);
     if (known.rowCount === 0) {
+      await client.query(`drop database if exists ${template}_new`);
       await client.query(`create database ${template}_new`);
       await migrate(withDatabase(databaseUrl, `${template}_new`));
       await client.query(`alter database ${template}_new rename to ${template}`);
@@ -122,25 +99,4 @@ export const freshDatabase = async (options: { poolSize?: number } = {}): Promis
   };
   open.add(close);
   return { databaseUrl: own, pool, close };
-};
-
-/** A server of its own, for tests that kill it. `directory` and its files vanish with `stop`. */
-export const ownServer = async (
-  settings: readonly string[] = [],
-): Promise<
-  Readonly<{ databaseUrl: string; embedded: EmbeddedPostgres; directory: string; stop: () => Promise<void> }>
-> => {
-  sweepOrphans();
-  const directory = await mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`));
-  const embedded = createEmbeddedPostgres({ directory, settings, log: () => undefined, clock: systemClock });
-  const databaseUrl = await embedded.start();
-  return {
-    databaseUrl,
-    embedded,
-    directory,
-    stop: async () => {
-      await embedded.stop();
-      await rm(directory, { recursive: true, force: true });
-    },
-  };
 };
