@@ -168,7 +168,7 @@ export const HTTP_METRICS = {
     result: ['new', 'resumed', 'reset'],
   }),
   streamDroppedTotal: counter('stream_dropped_total', 'Event streams that ended, by reason.', {
-    reason: ['reader-left', 'slow', 'stopped', 'finished'],
+    reason: ['reader-left', 'slow', 'stopped', 'finished', 'revoked'],
   }),
   webCallsTotal: counter('web_requests_total', 'Calls of web tools that reached a back end, by outcome.', {
     tool: ['web_search', 'image_search', 'scrape_webpage'],

@@ -5,9 +5,18 @@ import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
 import { z } from 'zod';
 import { systemClock } from '#base/clock.ts';
-import { ConflictError, InvalidError, LimitError, UnauthenticatedError, UnavailableError } from '#base/errors.ts';
+import {
+  ConflictError,
+  ForbiddenError,
+  InvalidError,
+  LimitError,
+  UnauthenticatedError,
+  UnavailableError,
+} from '#base/errors.ts';
 import { createLogger } from '#base/log.ts';
 import { defineRoute } from '#schema/define-route.ts';
+import { manualClock } from '#test/support/manual-clock.ts';
+import { until } from '#test/support/until.ts';
 import { createClient } from './client.ts';
 import { type Listening, listen } from './listen.ts';
 import { answer, type Guard, mount, mountNdjson, mountSse } from './mount.ts';
@@ -649,4 +658,60 @@ test('a stop lets a request end, ends streams, and opens the port again', async 
   release();
   assert.deepEqual(await slow, { status: 200, body: { ok: true } });
   await stopped;
+});
+
+test('20-control-plane §1 a reader who may no longer read is told so by the last event, also before the first one', async () => {
+  const clock = manualClock();
+  const own = createHttpServer({ listener: 'public', log, clock });
+  const ends: (string | undefined)[] = [];
+  let isAllowed = true;
+  let begun = 0;
+  const strict: Guard<Caller> = {
+    ...guard,
+    recheck: async () => {
+      if (!isAllowed) throw new ForbiddenError('forbidden', 'ann may not read this');
+    },
+  };
+  const wait = (signal: AbortSignal) => new Promise((resolve) => signal.addEventListener('abort', resolve));
+  mountSse(
+    own,
+    follow,
+    async ({ query, signal }, writer) => {
+      if (query.mode === 'wait') writer.send({ event: 'hello', data: {} });
+      begun += 1;
+      await wait(signal);
+      ends.push(writer.ended());
+    },
+    strict,
+  );
+  mountNdjson(
+    own,
+    facts,
+    async ({ signal }, writer) => {
+      begun += 1;
+      await wait(signal);
+      ends.push(writer.ended());
+    },
+    strict,
+  );
+  const port = await listen(own, { port: 0, host: '127.0.0.1' });
+  const open = (path: string) => fetch(`${port.url}${path}`, { headers: { authorization: 'Bearer good' } });
+  const answers = [open('/v1/follow?mode=wait'), open('/v1/follow?mode=few'), open('/v1/facts')];
+  await until('all have begun', () => begun === 3);
+  await clock.advance(4_000);
+  assert.deepEqual(ends, []);
+  isAllowed = false;
+  await clock.advance(4_000);
+  const [told, silent, lines] = await Promise.all(answers.map(async (answer) => (await answer).text()));
+  const last = /event: error\ndata: (.*)\n\n$/;
+  for (const text of [told, silent]) {
+    const { error } = JSON.parse(last.exec(text ?? '')?.[1] ?? '{}') as { error: { code: string; requestId: string } };
+    assert.equal(error.code, 'forbidden', text);
+    assert.match(error.requestId, /^[0-9a-f-]{36}$/);
+  }
+  assert.equal(told?.startsWith('event: hello\n'), true);
+  assert.equal(lines?.trim(), '');
+  assert.deepEqual(ends, ['revoked', 'revoked', 'revoked']);
+  assert.equal(clock.pending(), 0, 'nothing is left to wait for');
+  await port.stop(1_000);
 });

@@ -2,14 +2,16 @@
 // Must not know how a caller is recognised or what a route does. Source: 20-control-plane §2.
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { errorChain, ForbiddenError, InvalidError } from '#base/errors.ts';
+import { type BeeuniError, errorChain, ForbiddenError, InvalidError } from '#base/errors.ts';
 import type { Route, RouteAnswer, RouteRequest } from '#schema/define-route.ts';
+import { beeuniErrorShape, errorAnswer } from './error-response.ts';
 import { parseJsonBody } from './json-body.ts';
 import { NDJSON_HEADERS, type NdjsonWriter, ndjsonHeartbeat, ndjsonWriter } from './ndjson.ts';
 import { parseInput } from './parse-input.ts';
 import { type HttpServer, isMutating, sendError } from './server.ts';
-import { SSE_HEADERS, type SseWriter, sseHeartbeat, sseWriter } from './sse.ts';
+import { formatSseFrame, SSE_HEADERS, type SseWriter, sseHeartbeat, sseWriter } from './sse.ts';
 import { type OpenStream, openStream } from './stream-writer.ts';
+import { watchRights } from './watch-rights.ts';
 
 /** What is known of a request besides its parsed parts. */
 export type RequestContext<C> = Readonly<{
@@ -64,6 +66,11 @@ export type Guard<C> = Readonly<{
   authenticate: (call: GuardedCall) => Promise<C>;
   /** Whether the caller may; resolves or throws. */
   authorize: (call: GuardedCall, caller: C) => Promise<void>;
+  /**
+   * Whether the call of an open stream would still be let in, from an answer that is not older than half a second; absent:
+   * by the two functions above. It counts as no call.
+   */
+  recheck?: ((call: GuardedCall) => Promise<void>) | undefined;
   /** Runs around the handler of a route that is no stream: audit, idempotency. `body` is the parsed body. */
   around?:
     | ((call: GuardedCall, caller: C, body: unknown, run: () => Promise<AnyAnswer>) => Promise<AnyAnswer>)
@@ -239,14 +246,25 @@ export const mount = <R extends Route, C>(
   });
 };
 
+/** How one stream is run. `lastWords`: what its reader is told when it may no longer read. */
+type StreamRun = Readonly<{
+  stream: OpenStream;
+  watch: (onLost: (error: BeeuniError) => void) => () => void;
+  lastWords: (error: BeeuniError) => string;
+  run: () => Promise<void>;
+}>;
+
 const runStream = async (
   server: HttpServer,
   request: FastifyRequest,
   reply: FastifyReply,
-  stream: OpenStream,
-  run: () => Promise<void>,
+  { stream, watch, lastWords, run }: StreamRun,
 ): Promise<unknown> => {
   const forget = server.onStop(() => stream.end('stopped'));
+  const stopWatching = watch((error) => {
+    stream.writer.write(lastWords(error));
+    stream.end('revoked');
+  });
   try {
     await run();
     if (!stream.started() && stream.writer.ended() === undefined) stream.writer.write('');
@@ -263,6 +281,7 @@ const runStream = async (
     reply.raw.destroy();
     return reply;
   } finally {
+    stopWatching();
     forget();
   }
 };
@@ -284,7 +303,10 @@ const streamOf = (
     ...settings,
   });
 
-/** Serves a route with `stream: 'sse'`. The request's signal also fires when the stream ends. Throws TypeError otherwise. */
+/**
+ * Serves a route with `stream: 'sse'`. The request's signal also fires when the stream ends. A reader whose right was taken
+ * away gets a last event `error` with the body of the answer that a new call would get. Throws TypeError otherwise.
+ */
 export const mountSse = <R extends Route, C>(
   server: HttpServer,
   route: R,
@@ -297,9 +319,12 @@ export const mountSse = <R extends Route, C>(
     const parsed = requestOf(route, request, admitted);
     const stream = streamOf(server, reply, SSE_HEADERS, sseHeartbeat, settings);
     const { writer } = stream;
-    return runStream(server, request, reply, stream, () =>
-      handler({ ...parsed, signal: writer.signal }, sseWriter(writer)),
-    );
+    return runStream(server, request, reply, {
+      stream,
+      watch: (onLost) => watchRights(server, guard, admitted.call, onLost),
+      lastWords: (error) => formatSseFrame({ event: 'error', data: beeuniErrorShape(errorAnswer(error), request.id) }),
+      run: () => handler({ ...parsed, signal: writer.signal }, sseWriter(writer)),
+    });
   });
 };
 
@@ -316,8 +341,12 @@ export const mountNdjson = <R extends Route, C>(
     const parsed = requestOf(route, request, admitted);
     const stream = streamOf(server, reply, NDJSON_HEADERS, ndjsonHeartbeat, settings);
     const { writer } = stream;
-    return runStream(server, request, reply, stream, () =>
-      handler({ ...parsed, signal: writer.signal }, ndjsonWriter(writer)),
-    );
+    return runStream(server, request, reply, {
+      stream,
+      watch: (onLost) => watchRights(server, guard, admitted.call, onLost),
+      // The next call says why.
+      lastWords: ndjsonHeartbeat,
+      run: () => handler({ ...parsed, signal: writer.signal }, ndjsonWriter(writer)),
+    });
   });
 };

@@ -8,8 +8,8 @@ export const STREAM_CAP_BYTES = 262_144;
 /** Silence after which a heartbeat is sent. Units: milliseconds. Source: 20-control-plane §8. */
 export const STREAM_HEARTBEAT_MS = 15_000;
 
-/** Why a stream ended. `slow`: the reader left more than the cap unread and was dropped. */
-export type StreamEnd = 'reader-left' | 'slow' | 'stopped' | 'finished';
+/** Why a stream ended. `slow`: the reader left more than the cap unread and was dropped; `revoked`: it may no longer read. */
+export type StreamEnd = 'reader-left' | 'slow' | 'stopped' | 'finished' | 'revoked';
 
 /** The writer of one stream. */
 export type StreamWriter = Readonly<{

@@ -3,10 +3,11 @@
 // authentication), FF12 (foreign origins).
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { errorChain, ForbiddenError, InvalidError, UnauthenticatedError } from '#base/errors.ts';
+import { errorChain, InvalidError } from '#base/errors.ts';
 import type { Route } from '#schema/define-route.ts';
-import { type Guard, type GuardedCall, type HandlerRequest, requestOf, serveRoute } from './mount.ts';
+import { type Guard, type HandlerRequest, requestOf, serveRoute } from './mount.ts';
 import type { HttpServer } from './server.ts';
+import { watchRights } from './watch-rights.ts';
 
 /**
  * What a handler gives back: it owns the socket from then on, and writes the answer to the handshake itself, for the frames are its
@@ -41,30 +42,6 @@ const takeUpgrades = (server: HttpServer): WeakMap<IncomingMessage, Asked> => {
   return asked;
 };
 
-/** How often an open socket is asked again whether it may be: a right that was taken away ends it. Units: milliseconds. */
-const RECHECK_MS = 5_000;
-
-/** Ends the socket once its caller is no longer known or allowed. A guard that cannot answer now changes nothing. */
-const watchRights = <C>(server: HttpServer, guard: Guard<C>, call: GuardedCall, socket: Duplex): void => {
-  let stop = (): void => {};
-  const check = async (): Promise<void> => {
-    try {
-      await guard.authorize(call, await guard.authenticate(call));
-    } catch (error) {
-      if (error instanceof UnauthenticatedError || error instanceof ForbiddenError) {
-        socket.destroy();
-        return;
-      }
-    }
-    if (!socket.destroyed) schedule();
-  };
-  const schedule = (): void => {
-    stop = server.clock.startTimer(RECHECK_MS, () => void check());
-  };
-  socket.once('close', () => stop());
-  schedule();
-};
-
 /** Serves the route. Throws TypeError when it belongs to another listener or is no WebSocket. */
 export const mountUpgrade = <R extends Route, C>(
   server: HttpServer,
@@ -86,7 +63,11 @@ export const mountUpgrade = <R extends Route, C>(
     reply.raw.detachSocket(socket as Parameters<ServerResponse['detachSocket']>[0]);
     const forget = server.onStop(() => socket.destroy());
     socket.once('close', forget);
-    watchRights(server, guard, { ...admitted.call, signal: leaving.signal }, socket);
+    const rightsCall = { ...admitted.call, signal: leaving.signal };
+    socket.once(
+      'close',
+      watchRights(server, guard, rightsCall, () => socket.destroy()),
+    );
     try {
       await take(request.raw, socket, head);
     } catch (error) {

@@ -18,13 +18,20 @@ export type TokenIdentity = Readonly<{
 /** What authentication needs. */
 export type AuthenticatePorts = Readonly<{
   /** The owner of a token, undefined for nobody. Errors: UnavailableError `authorizer_unavailable`. */
-  identify: (token: string, accepted: 'ours' | 'ours-or-api-server') => Promise<TokenIdentity | undefined>;
+  identify: (
+    token: string,
+    accepted: 'ours' | 'ours-or-api-server',
+    maxAgeMs?: number,
+  ) => Promise<TokenIdentity | undefined>;
   findSessionByCredential: FindSessionByCredential;
   operator: Readonly<{ namespace: string; serviceAccount: string }>;
 }>;
 
-/** Recognises the caller. Errors: UnauthenticatedError, ForbiddenError, ConflictError `superseded`, UnavailableError. */
-export type Authenticate = (call: GuardedCall) => Promise<Caller>;
+/**
+ * Recognises the caller, by an answer that is not older than `maxAgeMs`. Errors: UnauthenticatedError, ForbiddenError,
+ * ConflictError `superseded`, UnavailableError.
+ */
+export type Authenticate = (call: GuardedCall, maxAgeMs?: number) => Promise<Caller>;
 
 const BEARER = /^bearer ([A-Za-z0-9._~+/=-]{1,16384})$/i;
 const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/;
@@ -42,8 +49,12 @@ export const makeAuthenticate = (ports: AuthenticatePorts): Authenticate => {
   const { identify, findSessionByCredential, operator } = ports;
   const operatorName = `system:serviceaccount:${operator.namespace}:${operator.serviceAccount}`;
 
-  const identified = async (call: GuardedCall, accepted: 'ours' | 'ours-or-api-server'): Promise<TokenIdentity> => {
-    const identity = await identify(bearerOf(call), accepted);
+  const identified = async (
+    call: GuardedCall,
+    accepted: 'ours' | 'ours-or-api-server',
+    maxAgeMs?: number,
+  ): Promise<TokenIdentity> => {
+    const identity = await identify(bearerOf(call), accepted, maxAgeMs);
     if (identity === undefined) throw new UnauthenticatedError('the token is not valid, or no longer');
     return identity;
   };
@@ -63,7 +74,7 @@ export const makeAuthenticate = (ports: AuthenticatePorts): Authenticate => {
     return { kind: 'sandbox', ...identity };
   };
 
-  return async (call) => {
+  return async (call, maxAgeMs) => {
     const { auth, operationId } = call.route;
     switch (auth.kind) {
       case 'anyone':
@@ -71,7 +82,7 @@ export const makeAuthenticate = (ports: AuthenticatePorts): Authenticate => {
       case 'resource':
       case 'non-resource':
       case 'user': {
-        const { username, uid, groups, extra } = await identified(call, 'ours-or-api-server');
+        const { username, uid, groups, extra } = await identified(call, 'ours-or-api-server', maxAgeMs);
         return { kind: 'user', username, uid, groups, extra };
       }
       case 'pod':
@@ -79,7 +90,7 @@ export const makeAuthenticate = (ports: AuthenticatePorts): Authenticate => {
       case 'sandbox':
         return sandbox(call);
       case 'operator': {
-        const { username } = await identified(call, 'ours');
+        const { username } = await identified(call, 'ours', maxAgeMs);
         if (username !== operatorName) throw new ForbiddenError('forbidden', 'only the operator may call this');
         return { kind: 'operator', username };
       }

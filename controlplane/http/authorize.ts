@@ -29,11 +29,15 @@ export type AuthorizePorts = Readonly<{
       extra: Readonly<Record<string, readonly string[]>>;
     }>,
     question: AccessQuestion,
+    maxAgeMs?: number,
   ) => Promise<boolean>;
 }>;
 
-/** Resolves when the caller may. Errors: ForbiddenError `forbidden`, UnavailableError `authorizer_unavailable`. */
-export type Authorize = (call: GuardedCall, caller: Caller) => Promise<void>;
+/**
+ * Resolves when the caller may, by an answer that is not older than `maxAgeMs`. Errors: ForbiddenError `forbidden`,
+ * UnavailableError `authorizer_unavailable`.
+ */
+export type Authorize = (call: GuardedCall, caller: Caller, maxAgeMs?: number) => Promise<void>;
 
 /** The question that a route asks; undefined when it asks none. */
 export const questionOf = (auth: RouteAuth, params: Readonly<Record<string, string>>): AccessQuestion | undefined => {
@@ -61,12 +65,12 @@ const describe = (question: AccessQuestion): string => {
 /** Authorization over its ports. */
 export const makeAuthorize =
   ({ mayAccess }: AuthorizePorts): Authorize =>
-  async (call, caller) => {
+  async (call, caller, maxAgeMs) => {
     const question = questionOf(call.route.auth, call.params);
     if (question === undefined) return;
     if (caller.kind !== 'user') throw new Error(`a ${caller.kind} reached a route for people`);
     const { username, uid, groups, extra } = caller;
-    if (await mayAccess({ username, uid, groups, extra }, question)) return;
+    if (await mayAccess({ username, uid, groups, extra }, question, maxAgeMs)) return;
     throw new ForbiddenError(
       'forbidden',
       `${username} may not ${describe(question)}; access is given by Kubernetes RBAC`,

@@ -74,6 +74,9 @@ const counted = async <T>(work: Promise<T>, count: (result: string) => void): Pr
   }
 };
 
+/** Oldest answer that counts when an open stream is looked at again. Units: milliseconds. */
+const RECHECK_AGE_MS = 400;
+
 /** The guard. Only people are limited and recorded; what sandboxes and the operator send is bounded elsewhere. */
 export const makeGuard = (ports: GuardPorts): Guard => {
   const { authenticate, authorize, takeCall, recordWrite, readState, observe } = ports;
@@ -92,6 +95,7 @@ export const makeGuard = (ports: GuardPorts): Guard => {
       counted(authorize(call, caller), (result) => {
         if (result !== 'ok') observe.denied(result);
       }),
+    recheck: async (call) => authorize(call, await authenticate(call, RECHECK_AGE_MS), RECHECK_AGE_MS),
     around: (call, caller, body, run) =>
       caller.kind === 'user' && isMutating(call.route.method)
         ? recordWrite(writeOf(call, caller, body, readState), call.header('idempotency-key'), run)

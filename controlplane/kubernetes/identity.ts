@@ -19,12 +19,15 @@ export type IdentityPorts = Readonly<{ client: KubeClient; clock: Clock; audienc
 /** Whose tokens are taken: those made for us only, or also those made for the API server, as people have them. */
 export type AcceptedTokens = 'ours' | 'ours-or-api-server';
 
-/** The two questions. Errors of both: UnavailableError `authorizer_unavailable`. */
+/**
+ * The two questions; `maxAgeMs` bounds the age of an answer below the time for which it is remembered. Errors of both:
+ * UnavailableError `authorizer_unavailable`.
+ */
 export type Identities = Readonly<{
   /** The owner of a token; undefined when nobody is. */
-  identify: (token: string, accepted: AcceptedTokens) => Promise<Identity | undefined>;
+  identify: (token: string, accepted: AcceptedTokens, maxAgeMs?: number) => Promise<Identity | undefined>;
   /** Whether the subject may. */
-  mayAccess: (subject: Subject, question: AccessQuestion) => Promise<boolean>;
+  mayAccess: (subject: Subject, question: AccessQuestion, maxAgeMs?: number) => Promise<boolean>;
 }>;
 
 const REVIEW_TIMEOUT_MS = 5_000;
@@ -47,22 +50,19 @@ export const makeIdentities = (ports: IdentityPorts): Identities => {
   const options = { timeoutMs: REVIEW_TIMEOUT_MS };
 
   return {
-    identify: async (token, accepted) => {
-      const answer = await tokens
-        .answer(`${accepted} ${token}`, async () => {
-          const ours = await tokenReview(client, token, audience, options);
-          if (ours.kind === 'authenticated' || accepted === 'ours') return ours;
-          return tokenReview(client, token, undefined, options);
-        })
-        .catch(unavailable);
+    identify: async (token, accepted, maxAgeMs) => {
+      const review = async (): Promise<TokenAnswer> => {
+        const ours = await tokenReview(client, token, audience, options);
+        if (ours.kind === 'authenticated' || accepted === 'ours') return ours;
+        return tokenReview(client, token, undefined, options);
+      };
+      const answer = await tokens.answer(`${accepted} ${token}`, review, maxAgeMs).catch(unavailable);
       return answer.kind === 'authenticated' ? answer.identity : undefined;
     },
-    mayAccess: (subject, question) =>
-      access
-        .answer(JSON.stringify([subject, question]), async () => {
-          const { allowed } = await subjectAccessReview(client, subject, question, options);
-          return allowed;
-        })
-        .catch(unavailable),
+    mayAccess: (subject, question, maxAgeMs) => {
+      const review = async (): Promise<boolean> =>
+        (await subjectAccessReview(client, subject, question, options)).allowed;
+      return access.answer(JSON.stringify([subject, question]), review, maxAgeMs).catch(unavailable);
+    },
   };
 };

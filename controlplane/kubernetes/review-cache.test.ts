@@ -65,3 +65,14 @@ test('a flood of unknown callers is bounded', async () => {
   assert.equal(refused.length, 36);
   assert.ok(refused.every(({ reason }) => reason instanceof UnavailableError));
 });
+
+test('who asks for a younger answer than the remembered one gets it, and everybody has it from then on', async () => {
+  const { state, cache, ask } = fixture();
+  await cache.answer('a', ask(true));
+  state.nowMs = 1_000;
+  await cache.answer('a', ask(false));
+  await cache.answer('a', ask(false), 1_001);
+  assert.equal(state.asked, 1);
+  assert.deepEqual([await cache.answer('a', ask(false), 1_000), await cache.answer('a', ask(true))], [false, false]);
+  assert.equal(state.asked, 2);
+});

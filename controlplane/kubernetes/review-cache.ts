@@ -15,9 +15,12 @@ export const NEGATIVE_TTL_MS = 1_000;
 const MAX_ANSWERS = 10_000;
 const MAX_OPEN = 64;
 
-/** Asks, or remembers. `key` may be secret: only its hash is kept. Errors: those of `ask`; UnavailableError when too many are open. */
+/**
+ * Asks, or remembers; `maxAgeMs` bounds the age of what is remembered. `key` may be secret: only its hash is kept. Errors:
+ * those of `ask`; UnavailableError when too many are open.
+ */
 export type ReviewCache<A> = Readonly<{
-  answer: (key: string, ask: () => Promise<A>) => Promise<A>;
+  answer: (key: string, ask: () => Promise<A>, maxAgeMs?: number) => Promise<A>;
 }>;
 
 /** A cache of answers; `isPositive` says which of the two times counts. */
@@ -25,21 +28,23 @@ export const makeReviewCache = <A>(
   clock: Pick<Clock, 'monotonicMs'>,
   isPositive: (answer: A) => boolean,
 ): ReviewCache<A> => {
-  const answers = new Map<string, Readonly<{ answer: A; untilMs: number }>>();
+  const answers = new Map<string, Readonly<{ answer: A; askedMs: number; untilMs: number }>>();
   const open = new Map<string, Promise<A>>();
 
   const keep = (id: string, askedMs: number, answer: A): void => {
     answers.delete(id);
-    answers.set(id, { answer, untilMs: askedMs + (isPositive(answer) ? POSITIVE_TTL_MS : NEGATIVE_TTL_MS) });
+    answers.set(id, { answer, askedMs, untilMs: askedMs + (isPositive(answer) ? POSITIVE_TTL_MS : NEGATIVE_TTL_MS) });
     const [oldest] = answers.keys();
     if (answers.size > MAX_ANSWERS && oldest !== undefined) answers.delete(oldest);
   };
 
   return {
-    answer: (key, ask) => {
+    answer: (key, ask, maxAgeMs = Number.POSITIVE_INFINITY) => {
       const id = createHash('sha256').update(key).digest('base64');
       const known = answers.get(id);
-      if (known !== undefined && clock.monotonicMs() < known.untilMs) return Promise.resolve(known.answer);
+      const nowMs = clock.monotonicMs();
+      if (known !== undefined && nowMs < Math.min(known.untilMs, known.askedMs + maxAgeMs))
+        return Promise.resolve(known.answer);
       const waiting = open.get(id);
       if (waiting !== undefined) return waiting;
       if (open.size >= MAX_OPEN) {

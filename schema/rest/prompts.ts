@@ -111,7 +111,8 @@ export const streamPosition = z.object({ sessionUid: z.string(), firstSeq: z.int
 /**
  * `GET …/events`: SSE. `id:` is the seq, `event:` the type, `data:` the stored event. Opens with `hello` (see
  * streamPosition); `Last-Event-ID` or `since` resumes after that seq; a position that is gone gives `reset`.
- * Heartbeat comment every 15 s. `follow=false` ends at the head.
+ * Heartbeat comment every 15 s. `follow=false` ends at the head. `error` is the last event of a reader who may no longer
+ * read: its data is the body of the answer that a new call would get.
  */
 export const streamEventsRoute = defineRoute({
   operationId: 'streamEvents',

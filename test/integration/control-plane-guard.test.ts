@@ -4,7 +4,8 @@ import { after, before, test } from 'node:test';
 import { systemClock } from '#base/clock.ts';
 import { ConflictError } from '#base/errors.ts';
 import { type Listening, listen } from '#base/http/listen.ts';
-import type { HttpServer } from '#base/http/server.ts';
+import { mountSse } from '#base/http/mount.ts';
+import { createHttpServer, type HttpServer } from '#base/http/server.ts';
 import { createLogger } from '#base/log.ts';
 import { makeRateLimit } from '#controlplane/app/rate-limit.ts';
 import type { StoredAnswer } from '#controlplane/app/writes.ts';
@@ -14,10 +15,12 @@ import { makeAuthenticate } from '#controlplane/http/authenticate.ts';
 import { makeAuthorize } from '#controlplane/http/authorize.ts';
 import { mountGit } from '#controlplane/http/git.ts';
 import { makeGuard } from '#controlplane/http/guard.ts';
+import type { Guard } from '#controlplane/http/handler.ts';
 import { makeIdentities } from '#controlplane/kubernetes/identity.ts';
 import { buildMetricsServer, buildServers, type ControlPlaneServers, type ServerPorts } from '#controlplane/server.ts';
 import type { Route } from '#schema/define-route.ts';
 import { PUBLIC_ROUTES } from '#schema/rest/index.ts';
+import { streamEventsRoute } from '#schema/rest/prompts.ts';
 import * as system from '#schema/rest/system.ts';
 import * as claim from '#schema/wire/claim.ts';
 import * as gateway from '#schema/wire/gateway.ts';
@@ -54,6 +57,7 @@ let api: TestApi;
 let proxy: FaultProxy;
 let reviewer: TestClient;
 let clock: ManualClock;
+let guard: Guard;
 let servers: ControlPlaneServers & Readonly<{ metrics: HttpServer }>;
 const listening: Partial<Record<Route['listener'], Listening>> = {};
 let namespace: string;
@@ -102,7 +106,7 @@ before(async () => {
   tokens['session-old'] = 'bs_0123456789ab_old';
 
   const identities = makeIdentities({ client: reviewer.client, clock, audience: AUDIENCE });
-  const guard = makeGuard({
+  guard = makeGuard({
     authenticate: makeAuthenticate({
       ...identities,
       operator: { namespace, serviceAccount: 'operator' },
@@ -307,6 +311,56 @@ test('a permission that is taken away stops within 5 s, and one review serves ma
     await clock.advance(5_001);
     return false;
   });
+});
+
+test('G31 a role binding that is taken away ends the streams of its subject with the reason, and no others', async () => {
+  const { client } = api.admin;
+  await createAccount(client, namespace, 'erin');
+  const events = '[{apiGroups: [beeuni.dev], resources: [sessions/events], verbs: [get]}]';
+  await grant(client, namespace, 'erin', 'erin', events);
+  const server = createHttpServer({ listener: 'public', log: createLogger({ level: 'error' }), clock });
+  mountSse(
+    server,
+    streamEventsRoute,
+    async ({ signal }, writer) => {
+      writer.send({ event: 'hello', data: {} });
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    },
+    guard,
+  );
+  const port = await listen(server, { port: 0, host: '127.0.0.1' });
+  try {
+    const token = await tokenOf(client, { namespace, account: 'erin' });
+    const open = (bearer: string | undefined) =>
+      fetch(`${port.url}${pathOf(streamEventsRoute)}`, { headers: { authorization: `Bearer ${bearer}` } });
+    const erin = await until('erin is admitted', async () => {
+      await clock.advance(1_001);
+      const answer = await open(token);
+      if (answer.status === 200) return answer;
+      await answer.body?.cancel();
+      return false;
+    });
+    const alice = await open(tokens['alice']);
+    const binding = await client.get(ROLE_BINDINGS, { namespace, name: 'erin' });
+    await client.delete(ROLE_BINDINGS, { namespace, name: 'erin' }, { uid: binding?.metadata.uid ?? '' });
+    let text: string | undefined;
+    void erin.text().then((whole) => {
+      text = whole;
+    });
+    await until('her stream has ended', async () => {
+      if (text === undefined) await clock.advance(4_000);
+      return text !== undefined;
+    });
+    assert.match(text ?? '', /event: error\ndata: \{"error":\{"code":"forbidden"/);
+    const reader = alice.body?.getReader();
+    assert.equal((await reader?.read())?.done, false);
+    await clock.advance(4_000);
+    const next = await Promise.race([reader?.read(), clock.advance(8_000).then(() => 'still open')]);
+    assert.ok(next === 'still open' || (typeof next === 'object' && !next.done));
+    await reader?.cancel();
+  } finally {
+    await port.stop(0);
+  }
 });
 
 test('a deleted account is refused within 5 s', async () => {
