@@ -6,8 +6,9 @@ import type { Io } from './io.ts';
 
 /** Ctrl-]: leaves the terminal, which goes on. */
 const LEAVE = 0x1d;
-/** What a terminal takes as the end of its input. */
-const END_OF_INPUT = Buffer.from([0x04]);
+/** Ctrl-D: what a terminal takes as the end of its input at the start of a line; elsewhere it only hands over the line so far. */
+const END_OF_INPUT = 0x04;
+const LINE_ENDS: readonly (number | undefined)[] = [0x0a, 0x0d];
 /** Largest piece of input in one frame. Units: bytes. */
 const FRAME_BYTES = 32_768;
 
@@ -37,6 +38,7 @@ export const joinTerminal = (
     let id = '';
     let isOpen = false;
     let end: TerminalEnd | undefined;
+    let isLineStart = true;
 
     const send = (bytes: Buffer): void => {
       for (let at = 0; at < bytes.length; at += FRAME_BYTES) {
@@ -53,11 +55,12 @@ export const joinTerminal = (
       const bytes = Buffer.from(chunk);
       const leave = io.isTerminal.stdin ? bytes.indexOf(LEAVE) : -1;
       send(leave < 0 ? bytes : bytes.subarray(0, leave));
+      if (bytes.length > 0) isLineStart = LINE_ENDS.includes(bytes.at(-1));
       if (leave < 0) return;
       end = { kind: 'left', id };
       socket.close();
     };
-    const onEnd = (): void => send(END_OF_INPUT);
+    const onEnd = (): void => send(Buffer.alloc(isLineStart ? 1 : 2, END_OF_INPUT));
     const forget = io.onResize(resize);
     const cleanUp = (): void => {
       forget();

@@ -143,11 +143,31 @@ describe('a workspace behind the control plane', { timeout: 300_000 }, () => {
     const piped = await runCommand(['sessions', 'shell', 'fix-login', '-c', 'cat'], { ...ada, stdin: 'through\r' });
     assert.equal(piped.code, 0, JSON.stringify(piped));
     assert.match(piped.out, /through/);
-    assert.equal(writes.length, 2, JSON.stringify(writes));
+    const unfinished = await runCommand(['sessions', 'shell', 'fix-login', '-c', 'cat'], {
+      ...ada,
+      stdin: 'no line end',
+    });
+    assert.equal(unfinished.code, 0, JSON.stringify(unfinished));
+    assert.equal(writes.length, 3, JSON.stringify(writes));
     assert.deepEqual(
       [writes[0]?.operation, writes[0]?.subject, writes[0]?.name],
       ['openSessionTerminal', `user:${TOKEN}`, 'fix-login'],
     );
+  });
+
+  it('A201 every byte of a program that has ended reaches a slow reader, and then its exit code', async () => {
+    const line = `stty -opost; head -c 5000000 /dev/zero | tr '\\0' x; exit 9`;
+    const socket = openSocket(terminalUrl('fix-login', `?command=${encodeURIComponent(line)}`), { authorization });
+    await socket.notice('attached');
+    for (let bytes = 0; bytes < 5_000_000; ) {
+      const now = await until('more has come', () => socket.text().length > bytes && socket.text().length);
+      socket.pause();
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      socket.resume();
+      bytes = now;
+    }
+    assert.deepEqual(await socket.notice('exit'), { type: 'exit', exitCode: 9 });
+    assert.equal(socket.text().length, 5_000_000);
   });
 
   it('A201 a person types, leaves with Ctrl-], and attaches again to the same shell', async () => {
@@ -168,7 +188,7 @@ describe('a workspace behind the control plane', { timeout: 300_000 }, () => {
   });
 
   it('A201 in a real terminal keys, sizes and Ctrl-C go to the sandbox, and the terminal is given back as it was', async () => {
-    const shell = startInTerminal(['sessions', 'shell', 'fix-login', '--id', 'real'], ada);
+    const shell = await startInTerminal(['sessions', 'shell', 'fix-login', '--id', 'real'], ada);
     await shell.shows('terminal real; Ctrl-] leaves it running');
     shell.type('stty size\r');
     await shell.shows(/[\r\n]30 100/);

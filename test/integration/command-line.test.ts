@@ -229,7 +229,7 @@ describe('the command line', { timeout: 300_000 }, () => {
   test('A239 in a real terminal Ctrl-C ends the turn, and a second one leaves', async () => {
     await runCommand(['sessions', 'new', 'real', '-p', 'shop'], ada);
     const box = await sandbox('real');
-    const call = startInTerminal(['sessions', 'chat', 'real'], ada);
+    const call = await startInTerminal(['sessions', 'chat', 'real'], ada);
     await call.shows('> ');
     call.type('work long\r');
     const turn = await box.take();

@@ -4,9 +4,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { spawn as spawnInTerminal } from '@lydell/node-pty';
+import { setImmediate as nextRound } from 'node:timers/promises';
 import type { Io } from '#cli/io.ts';
 import { runCli } from '#cli/run.ts';
+import { startPty } from '#daemon/host/terminal/pty.ts';
 import { until } from './until.ts';
 
 /** A finished call. */
@@ -68,7 +69,11 @@ export const startCommand = (words: readonly string[], place: CallPlace = {}): R
     version: '9.9.9',
   };
   if (!terminal) streams.stdin.end(place.stdin ?? '');
-  const done = runCli(words, io).then((code) => ({ code, out, err }));
+  const done = runCli(words, io).then(async (code) => {
+    // What was written last is still on its way through the streams.
+    await nextRound();
+    return { code, out, err };
+  });
   return {
     out: () => out,
     err: () => err,
@@ -123,32 +128,30 @@ export type TerminalCall = Readonly<{
 }>;
 
 /** Starts a call as a program in a terminal of 100 × 30. */
-export const startInTerminal = (words: readonly string[], place: CallPlace = {}): TerminalCall => {
-  const child = spawnInTerminal(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, ...words], {
-    name: 'xterm-256color',
-    cols: 100,
-    rows: 30,
-    cwd: place.cwd ?? '/',
-    env: {
-      PATH: process.env['PATH'] ?? '',
-      HOME: place.homeDir ?? NO_HOME,
-      TERM: 'xterm-256color',
-      ...place.env,
-    },
-  });
-  let text = '';
-  child.onData((data) => {
-    text += data;
-  });
+export const startInTerminal = async (words: readonly string[], place: CallPlace = {}): Promise<TerminalCall> => {
+  const chunks: Buffer[] = [];
+  const text = (): string => Buffer.concat(chunks).toString('utf8');
   const { promise, resolve } = Promise.withResolvers<number>();
-  child.onExit(({ exitCode, signal }) => resolve(signal === undefined || signal === 0 ? exitCode : 128 + signal));
+  const terminal = await startPty(
+    {
+      file: process.execPath,
+      args: ['--disable-warning=ExperimentalWarning', MAIN, ...words],
+      cols: 100,
+      rows: 30,
+      cwd: place.cwd ?? '/',
+      environment: { PATH: process.env['PATH'] ?? '', HOME: place.homeDir ?? NO_HOME, ...place.env },
+    },
+    { data: (bytes) => chunks.push(bytes), drain: () => {}, exit: resolve },
+  );
   return {
-    text: () => text,
-    type: (typed) => child.write(typed),
-    resize: (cols, rows) => child.resize(cols, rows),
+    text,
+    type: (typed) => {
+      terminal.write(Buffer.from(typed));
+    },
+    resize: terminal.resize,
     shows: async (part) => {
-      const isThere = () => (typeof part === 'string' ? text.includes(part) : part.test(text));
-      await until(`the terminal shows ${part}`, isThere, { describe: () => text });
+      const isThere = () => (typeof part === 'string' ? text().includes(part) : part.test(text()));
+      await until(`the terminal shows ${part}`, isThere, { describe: text });
     },
     exitCode: promise,
   };

@@ -14,7 +14,7 @@ export type TestSocket = Readonly<{
   /** Sends a text frame. */
   notify: (value: unknown) => void;
   raw: (text: string) => void;
-  /** Waits for the first notice of a type. */
+  /** Waits for the first notice of a type. Rejects when the connection is over without one. */
   notice: <T extends TerminalNotice['type']>(type: T) => Promise<NoticeOf<T>>;
   /** Everything that the terminal wrote. */
   text: () => string;
@@ -33,8 +33,10 @@ export const openSocket = (url: string, headers: Readonly<Record<string, string>
   const refusal = Promise.withResolvers<number>();
   const closed = Promise.withResolvers<Readonly<{ code: number }>>();
   let failure: string | undefined;
+  let isOver = false;
   socket.on('unexpected-response', (_request, response) => {
     failure = `refused with ${response.statusCode}`;
+    isOver = true;
     response.resume();
     refusal.resolve(response.statusCode ?? 0);
   });
@@ -46,17 +48,24 @@ export const openSocket = (url: string, headers: Readonly<Record<string, string>
     if (isBinary) chunks.push(bytes);
     else notices.push(JSON.parse(bytes.toString('utf8')) as TerminalNotice);
   });
-  socket.on('close', (code) => closed.resolve({ code }));
+  socket.on('close', (code) => {
+    isOver = true;
+    closed.resolve({ code });
+  });
   const text = (): string => Buffer.concat(chunks).toString('utf8');
   return {
     refusal: refusal.promise,
     send: (typed) => socket.send(Buffer.from(typed), { binary: true }),
     notify: (value) => socket.send(JSON.stringify(value)),
     raw: (typed) => socket.send(typed),
-    notice: <T extends TerminalNotice['type']>(type: T) =>
-      until(`the terminal says ${type}`, () => notices.find((notice): notice is NoticeOf<T> => notice.type === type), {
-        describe: () => ({ failure, notices, text: text().slice(-500) }),
-      }),
+    notice: async <T extends TerminalNotice['type']>(type: T) => {
+      const ofType = (notice: TerminalNotice): notice is NoticeOf<T> => notice.type === type;
+      const describe = () => ({ failure, notices, text: text().slice(-500) });
+      await until(`the terminal says ${type}`, () => isOver || notices.some(ofType), { describe });
+      const found = notices.find(ofType);
+      if (found === undefined) throw new Error(`no ${type} before the end: ${JSON.stringify(describe())}`);
+      return found;
+    },
     text,
     shows: async (part) => {
       const isThere = () => (typeof part === 'string' ? text().includes(part) : part.test(text()));

@@ -19,7 +19,8 @@ const frameServer = (): WebSocketServer =>
     perMessageDeflate: false,
   });
 
-const notify = (socket: WebSocket, notice: TerminalNotice): void => socket.send(JSON.stringify(notice));
+const notify = (socket: WebSocket, notice: TerminalNotice, sent: () => void = () => {}): void =>
+  socket.send(JSON.stringify(notice), sent);
 
 const onText = (attached: Attached, text: string): boolean => {
   let value: unknown;
@@ -33,7 +34,7 @@ const onText = (attached: Attached, text: string): boolean => {
   return parsed.success;
 };
 
-/** Ends the connection when two signs of life in a row were not answered. */
+/** Ends the connection when two signs of life in a row were not answered. One whose input is held back cannot answer. */
 const watchLife = (socket: WebSocket, clock: Clock): void => {
   let isAlive = true;
   let stop = (): void => {};
@@ -42,7 +43,7 @@ const watchLife = (socket: WebSocket, clock: Clock): void => {
       socket.terminate();
       return;
     }
-    isAlive = false;
+    isAlive = socket.isPaused;
     socket.ping();
     stop = clock.startTimer(PING_MS, beat);
   };
@@ -64,11 +65,10 @@ const makeViewer = (): Readonly<{ viewer: Viewer; open: (socket: WebSocket, firs
   return {
     viewer: {
       send: (bytes, sent) => run((to) => to.send(bytes, { binary: true }, () => sent())),
-      exited: (exitCode) =>
-        run((to) => {
-          notify(to, { type: 'exit', exitCode });
-          to.close(CLOSE.done);
-        }),
+      hold: () => run((to) => to.pause()),
+      goOn: () => run((to) => to.resume()),
+      // Closed only once everything is on its way: from then on the other side has a limited time for what it has not read.
+      exited: (exitCode) => run((to) => notify(to, { type: 'exit', exitCode }, () => to.close(CLOSE.done))),
       drop: () => run((to) => to.close(CLOSE.tooSlow, 'the reader is too slow')),
     },
     open: (opened, first) => {

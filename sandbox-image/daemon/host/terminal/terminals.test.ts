@@ -10,30 +10,37 @@ import { createTerminals, type TerminalWish, type Viewer } from './terminals.ts'
 const wish = (id?: string): TerminalWish => ({ id, cols: 80, rows: 24, command: undefined, client: false });
 
 /** A played program. */
-type Played = { command: PtyCommand; written: string; size: string; paused: boolean; ended: boolean } & Readonly<{
-  data: (text: string) => void;
-  exit: (code: number) => void;
-}>;
+type Played = {
+  command: PtyCommand;
+  written: string;
+  isFull: boolean;
+  size: string;
+  paused: boolean;
+  ended: boolean;
+} & Readonly<{ data: (text: string) => void; drain: () => void; exit: (code: number) => void }>;
 
 const scene = () => {
   const clock = manualClock();
   const programs: Played[] = [];
   const terminals = createTerminals({
-    startPty: async (command, onData, onExit) => {
+    startPty: async (command, listeners) => {
       const played: Played = {
         command,
         written: '',
+        isFull: false,
         size: '',
         paused: false,
         ended: false,
-        data: (text) => onData(Buffer.from(text)),
-        exit: onExit,
+        data: (text) => listeners.data(Buffer.from(text)),
+        drain: listeners.drain,
+        exit: listeners.exit,
       };
       programs.push(played);
       return {
         pid: programs.length,
         write: (bytes) => {
           played.written += bytes.toString();
+          return !played.isFull;
         },
         resize: (cols, rows) => {
           played.size = `${cols}x${rows}`;
@@ -59,12 +66,18 @@ const scene = () => {
 };
 
 const aViewer = () => {
-  const seen = { text: '', exit: undefined as number | null | undefined, dropped: false };
+  const seen = { text: '', exit: undefined as number | null | undefined, dropped: false, held: false };
   const unsent: (() => void)[] = [];
   const viewer: Viewer = {
     send: (bytes, sent) => {
       seen.text += bytes.toString();
       unsent.push(sent);
+    },
+    hold: () => {
+      seen.held = true;
+    },
+    goOn: () => {
+      seen.held = false;
     },
     exited: (code) => {
       seen.exit = code;
@@ -145,6 +158,24 @@ describe('terminals', () => {
     assert.deepEqual([stuck.seen.dropped, good.seen.dropped, programs[0]?.paused], [true, false, false]);
     programs[0]?.data('more');
     assert.ok(good.seen.text.endsWith('more') && !stuck.seen.text.endsWith('more'));
+  });
+
+  test('viewers that type faster than the program reads are held back until it has read, or has ended', async () => {
+    const { programs, terminals } = scene();
+    const [one, two] = [aViewer(), aViewer()];
+    const typist = await terminals.attach(wish('x'), one.viewer);
+    const [program] = programs;
+    assert.ok(program);
+    program.isFull = true;
+    typist.input(Buffer.from('much'));
+    await terminals.attach(wish('x'), two.viewer);
+    assert.deepEqual([one.seen.held, two.seen.held], [true, true]);
+    program.drain();
+    assert.deepEqual([one.seen.held, two.seen.held], [false, false]);
+    typist.input(Buffer.from('more'));
+    assert.equal(one.seen.held, true);
+    program.exit(0);
+    assert.deepEqual([one.seen.held, one.seen.exit], [false, 0]);
   });
 
   test('running ones are bounded, ended ones are forgotten oldest first', async () => {

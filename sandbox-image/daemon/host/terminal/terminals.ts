@@ -1,5 +1,6 @@
 // The terminals of a sandbox: made or attached to by id, seen by any number of viewers, remembered after their end. A program that
-// writes faster than a viewer reads is held back, and a viewer that reads nothing is sent away. Must not know sockets.
+// writes faster than a viewer reads is held back, and so are viewers that type faster than the program reads; a viewer that reads
+// nothing is sent away. Must not know sockets.
 // Source: A201.
 //
 //   unknown --attach--> running --program ends--> exited --end, or newer ones--> unknown
@@ -10,9 +11,14 @@ import { ABANDONED_AFTER_MS, MAX_TERMINALS, SCROLLBACK_BYTES, type TerminalView 
 import type { Pty, StartPty } from './pty.ts';
 import { createScrollback, type Scrollback } from './scrollback.ts';
 
-/** Somebody who looks. `send` calls back when the bytes are on their way; `drop` ends the connection. */
+/**
+ * Somebody who looks. `send` calls back when the bytes are on their way; `hold` asks for no more input until `goOn`; `drop` ends the
+ * connection.
+ */
 export type Viewer = Readonly<{
   send: (bytes: Buffer, sent: () => void) => void;
+  hold: () => void;
+  goOn: () => void;
   exited: (exitCode: number | null) => void;
   drop: () => void;
 }>;
@@ -84,7 +90,10 @@ type Terminal = {
   exitCode: number | null;
   isOver: boolean;
   usedAtMs: number;
+  /** Ends the wait for a slow viewer, while one holds the program back. */
   held: (() => void) | undefined;
+  /** Much input waits for the program. */
+  isFull: boolean;
 };
 
 const SHELL = '/bin/bash';
@@ -143,11 +152,23 @@ export const createTerminals = (ports: TerminalPorts): Terminals => {
     if (watching.unsent > HOLD_BYTES) hold(terminal);
   };
 
+  const input = (terminal: Terminal, bytes: Buffer): void => {
+    if (terminal.pty?.write(bytes) !== false) return;
+    terminal.isFull = true;
+    for (const { viewer } of terminal.watching) viewer.hold();
+  };
+
+  const takeInput = (terminal: Terminal): void => {
+    terminal.isFull = false;
+    for (const { viewer } of terminal.watching) viewer.goOn();
+  };
+
   const onExit = (terminal: Terminal, exitCode: number): void => {
     terminal.isOver = true;
     terminal.exitCode = exitCode;
     terminal.usedAtMs = clock.monotonicMs();
     terminal.held?.();
+    takeInput(terminal);
     for (const { viewer } of terminal.watching) viewer.exited(exitCode);
     terminal.watching.clear();
     const over = [...all.values()].filter(({ isOver }) => isOver);
@@ -176,6 +197,7 @@ export const createTerminals = (ports: TerminalPorts): Terminals => {
       isOver: false,
       usedAtMs: clock.monotonicMs(),
       held: undefined,
+      isFull: false,
     };
     terminal.pty = await ports.startPty(
       {
@@ -186,11 +208,14 @@ export const createTerminals = (ports: TerminalPorts): Terminals => {
         cols: wish.cols,
         rows: wish.rows,
       },
-      (bytes) => {
-        terminal.scrollback.add(bytes);
-        for (const watching of terminal.watching) send(terminal, watching, bytes);
+      {
+        data: (bytes) => {
+          terminal.scrollback.add(bytes);
+          for (const watching of terminal.watching) send(terminal, watching, bytes);
+        },
+        drain: () => takeInput(terminal),
+        exit: (exitCode) => onExit(terminal, exitCode),
       },
-      (exitCode) => onExit(terminal, exitCode),
     );
     all.set(id, terminal);
     return terminal;
@@ -216,12 +241,13 @@ export const createTerminals = (ports: TerminalPorts): Terminals => {
       if (!terminal.isOver) {
         terminal.watching.add(watching);
         terminal.pty?.resize(wish.cols, wish.rows);
+        if (terminal.isFull) viewer.hold();
       }
       return {
         view: viewOf(terminal),
         scrollback,
         input: (bytes) => {
-          if (!terminal.isOver && terminal.watching.has(watching)) terminal.pty?.write(bytes);
+          if (!terminal.isOver && terminal.watching.has(watching)) input(terminal, bytes);
         },
         resize: (cols, rows) => {
           if (!terminal.isOver && terminal.watching.has(watching)) terminal.pty?.resize(cols, rows);
