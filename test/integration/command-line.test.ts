@@ -76,7 +76,9 @@ describe('the command line', { timeout: 300_000 }, () => {
 
   /** Plays the sandbox of a session: takes the next prompt and says something in its turn. */
   const sandbox = async (name: string) => {
-    const claim = await parts.claim(await uidOf(name), `pod-${name}-${Math.random()}`);
+    const uid = await uidOf(name);
+    const key = { uid, namespace, name, projectUid: 'project-1' };
+    const claim = await parts.claim(uid, `pod-${name}-${Math.random()}`, undefined, key);
     let n = 0;
     const send = async (turnId: string | null, type: string, data: Record<string, unknown>): Promise<void> => {
       n += 1;

@@ -62,15 +62,19 @@ export const storedSessions = (database: Database) => {
   const append = makeAppendEvents({ storeBatch: makeStoreBatch(database, decideTurnEnd), isDataError });
   let credentials = 0;
 
-  /** Claims with a pod; the prefix of the credential is made up. */
+  /**
+   * Claims with a pod; the prefix of the credential is made up. `key`: the names of a session that also exists elsewhere. Whoever
+   * comes first makes its row.
+   */
   const claim = async (
     uid: string,
     podUid = `pod-${uid}`,
     agentRepoint?: Readonly<{ from: string; to: string }>,
+    key = aSessionKey(uid),
   ): Promise<SandboxClaim> => {
     credentials += 1;
     const stored = await storeClaim({
-      session: aSessionKey(uid),
+      session: key,
       podUid,
       harness: 'opencode',
       credential: { prefix: `${uid}-${credentials}`, hash: Buffer.from(`hash ${credentials}`) },
