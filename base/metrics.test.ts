@@ -26,6 +26,18 @@ test('gauges that are ages are set when the page is rendered', async () => {
   assert.match(await page.render(), /beeuni_age_seconds 2/);
 });
 
+test('series that come and go are replaced as a whole, and none is left behind', async () => {
+  const { instruments, page } = createMetrics({ rest: gauge('rest_ratio', 'Rest.', { project: /^[a-z]*$/ }) });
+  instruments.rest.replace([
+    [{ project: '' }, 1],
+    [{ project: 'shop' }, 0.5],
+  ]);
+  instruments.rest.replace([[{ project: 'blog' }, 0.25]]);
+  assert.match(await page.render(), /ratio gauge\nbeeuni_rest_ratio\{project="blog"\} 0.25\n$/);
+  instruments.rest.set({ project: 'shop' }, 0.125);
+  assert.match(await page.render(), /project="shop"\} 0.125/);
+});
+
 test('a name that breaks the rules is refused', () => {
   assert.throws(() => counter('hits', 'No suffix.'), TypeError);
   assert.throws(() => gauge('hits_total', 'Not a counter.'), TypeError);

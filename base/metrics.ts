@@ -8,7 +8,11 @@ type Labels<L extends string> = [L] extends [never] ? Readonly<Record<never, nev
 /** A number that only grows; `by` is at least 0 and 1 when absent. */
 export type Counter<L extends string = never> = Readonly<{ inc: (labels: Labels<L>, by?: number) => void }>;
 /** A number that is set. */
-export type Gauge<L extends string = never> = Readonly<{ set: (labels: Labels<L>, value: number) => void }>;
+export type Gauge<L extends string = never> = Readonly<{
+  set: (labels: Labels<L>, value: number) => void;
+  /** Sets these series and forgets all others: for label values that come and go. */
+  replace: (series: readonly (readonly [labels: Labels<L>, value: number])[]) => void;
+}>;
 /** A distribution; values are in the unit of the metric's name. */
 export type Histogram<L extends string = never> = Readonly<{ observe: (labels: Labels<L>, value: number) => void }>;
 
@@ -78,7 +82,11 @@ const slotsOf = (metric: Metric, bounds: readonly number[]) => {
   };
   // Without labels there is one series, which is there from the start.
   if (only === undefined) find({});
-  return { slots, find };
+  const forget = (): void => {
+    slots.clear();
+    remembered.clear();
+  };
+  return { slots, find, forget };
 };
 
 /** One series as prom-client's registry reads it. */
@@ -108,7 +116,7 @@ type Made = Readonly<{ instrument: unknown; values: () => readonly Value[] }>;
 
 const make = (metric: Metric<MetricType>): Made => {
   const bounds = metric.type === 'histogram' ? (metric.buckets ?? DEFAULT_BUCKETS) : [];
-  const { slots, find } = slotsOf(metric, bounds);
+  const { slots, find, forget } = slotsOf(metric, bounds);
   const check = (value: number): number => {
     if (!Number.isFinite(value)) throw new TypeError(`${metric.name}: ${value} is not a number that can be counted`);
     return value;
@@ -130,6 +138,10 @@ const make = (metric: Metric<MetricType>): Made => {
         instrument: {
           set: (labels: Record<string, string>, value: number) => {
             find(labels).value = value;
+          },
+          replace: (series: readonly (readonly [Record<string, string>, number])[]) => {
+            forget();
+            for (const [labels, value] of series) find(labels).value = value;
           },
         },
         values: plain,

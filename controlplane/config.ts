@@ -168,6 +168,7 @@ export const CONTROL_PLANE_ENVIRONMENT = z.object({
   BEEUNI_WEB_SCRAPE: flag(false, 'Whether the tool scrape_webpage may read pages of the public web.'),
   BEEUNI_WEB_ALLOWED_PRIVATE_HOSTS: list('Private hosts, addresses or ranges that scrape_webpage may read.'),
   BEEUNI_STATUS_SUMMARIES: flag(true, 'Whether the head of the last answer is shown in status.lastTurn.summary.'),
+  BEEUNI_METRICS_PROJECT_LABELS: flag(false, 'Whether metrics of budgets have series for each project.'),
   BEEUNI_RATE_LIMIT_PER_SECOND: whole(50, 1, 100_000, 'Calls per second of one subject on the public API.'),
   BEEUNI_RATE_LIMIT_BURST: whole(200, 1, 1_000_000, 'Calls that one subject may make at once.'),
   BEEUNI_MODEL_CALLS_PER_SECOND: whole(20, 1, 1_000_000, 'Model calls per second of one session.'),

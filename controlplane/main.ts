@@ -73,7 +73,7 @@ const partsOf = (config: ControlPlaneConfig, log: Logger): readonly Part[] => {
     clock,
     observe: ({ listener, operation, method, status, durationMs }) => {
       instruments.httpRequestsTotal.inc({ listener, route: operation, method, code: String(status) });
-      instruments.httpRequestDurationSeconds.observe({ listener, route: operation }, durationMs / 1_000);
+      instruments.httpRequestDurationSeconds.observe({ listener, route: operation, method }, durationMs / 1_000);
     },
   };
   const open = async (server: HttpServer, port: number): Promise<Listening> => {

@@ -1,4 +1,5 @@
-// Every metric of the product, in groups. Label values are closed sets: never an id, a name, a user, a URL or a message.
+// Every metric of the product, in groups. Label values are closed sets: never an id, a user, a URL or a message, and the
+// name of a project only where it is marked and the installation wants it.
 // Source: 10-kubernetes §10.
 import { counter, gauge, histogram } from './define-metric.ts';
 import { PROJECT_PHASES } from './resources/project.ts';
@@ -151,7 +152,7 @@ export const HTTP_METRICS = {
   httpRequestDurationSeconds: histogram(
     'http_request_duration_seconds',
     'Time until the answer was sent; of a stream, its whole life.',
-    { listener: LISTENERS, route: OPERATION },
+    { listener: LISTENERS, route: OPERATION, method: METHODS },
     [0.001, ...FAST_SECONDS],
   ),
   authTotal: counter('auth_total', 'Callers that were looked up, by result: ok or the error code.', {
@@ -160,6 +161,10 @@ export const HTTP_METRICS = {
   authzDeniedTotal: counter('authz_denied_total', 'Calls that were not allowed, by error code.', {
     reason: /^[a-z_]{1,40}$/,
   }),
+  claimsTotal: counter('claims_total', 'Claims of daemons, by result: claimed, wait or the error code.', {
+    result: /^[a-z_]{1,40}$/,
+  }),
+  supersededCallsTotal: counter('superseded_calls_total', 'Calls of daemons that a newer claim has replaced.'),
   unauthenticatedConnections: gauge('unauthenticated_connections', 'Open connections without a recognised caller.', {
     listener: LISTENERS,
   }),
@@ -201,6 +206,10 @@ export const HTTP_METRICS = {
   }),
 } as const;
 
+/** Labels of series by project; empty where a series is none of one project, or the installation does not want them. */
+const NAMESPACE = /^([a-z0-9][a-z0-9-]{0,62})?$/;
+const PROJECT = /^([a-z0-9][a-z0-9-]{0,45})?$/;
+
 /** Of the model gateway and of budgets. */
 export const GATEWAY_METRICS = {
   llmRequestsTotal: counter('llm_requests_total', 'Model calls through the gateway by outcome.', {
@@ -231,7 +240,8 @@ export const GATEWAY_METRICS = {
   llmCooldowns: gauge('llm_cooldowns', 'Keys of the pool of a provider that rest.', { provider: PROVIDER }),
   budgetRemainingRatio: gauge(
     'budget_remaining_ratio',
-    'Smallest part that is left of any budget that calls asked for in the last 15 minutes.',
+    'Smallest part that is left of any budget that calls asked for in the last 15 minutes; with metrics.projectLabels also of the budgets of each project.',
+    { namespace: NAMESPACE, project: PROJECT },
   ),
   budgetRejectionsTotal: counter('budget_rejections_total', 'Model calls that were refused for a budget.', {
     scope: ['session', 'project_day', 'project_month', 'project_runs'],

@@ -253,7 +253,9 @@ export const ValuesSchema = z.strictObject({
     .prefault({}),
   logLevel,
   caBundle: z.strictObject({ configMap: optionalName }).prefault({}),
-  metrics: z.strictObject({ podMonitor: z.boolean().default(false) }).prefault({}),
+  metrics: z
+    .strictObject({ podMonitor: z.boolean().default(false), projectLabels: z.boolean().default(false) })
+    .prefault({}),
   extraObjects: freeList,
   global: z.record(z.string(), z.unknown()).optional().describe('Values that Helm shares between charts; not read.'),
 });

@@ -46,8 +46,11 @@ export type Budgets = Readonly<{
   take: (limits: Limits, estimateMicroUsd: number, turnId: string | null) => Promise<Hold | BudgetRefusal> | Hold;
   /** What calls cost is in the database now, or lost for good. */
   stored: (costs: readonly Readonly<BudgetKey & { costMicroUsd: number }>[]) => void;
-  /** The smallest part that is left of any budget that calls asked for lately; 1 when there is none. */
-  lowestRest: () => number;
+  /**
+   * The smallest part that is left of the budgets that calls asked for lately: of any, 1 when there is none, and of those of
+   * each project by its uid.
+   */
+  lowestRests: () => Readonly<{ all: number; projects: ReadonlyMap<string, number> }>;
 }>;
 
 /** How long a lease is used before the database is asked again. Units: milliseconds. */
@@ -248,14 +251,17 @@ export const makeBudgets = (
       for (const entry of found) entry.reserved += estimate;
       return new TakenHold(taken);
     },
-    lowestRest: () => {
-      let lowest = 1;
-      for (const { limitMicroUsd, spent, pending, leasedAtMs } of entries.values()) {
+    lowestRests: () => {
+      let all = 1;
+      const projects = new Map<string, number>();
+      for (const [key, { limitMicroUsd, spent, pending, leasedAtMs }] of entries) {
         if (clock.monotonicMs() - leasedAtMs > RECENT_MS) continue;
-        const rest = limitMicroUsd === 0 ? 0 : (limitMicroUsd - spent - pending) / limitMicroUsd;
-        lowest = Math.min(lowest, Math.max(0, rest));
+        const rest = limitMicroUsd === 0 ? 0 : Math.max(0, (limitMicroUsd - spent - pending) / limitMicroUsd);
+        all = Math.min(all, rest);
+        const [scope = '', uid = ''] = key.split(' ');
+        if (scope !== 'session') projects.set(uid, Math.min(projects.get(uid) ?? 1, rest));
       }
-      return lowest;
+      return { all, projects };
     },
     stored: (costs) => {
       for (const cost of costs) {

@@ -90,7 +90,10 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
     readState: makeReadState({ readSpec: resources.readSpec, findProvider: projects.findProvider }),
     recordWrite,
     observe: {
-      authenticated: (result) => instruments.authTotal.inc({ result }),
+      authenticated: (result) => {
+        instruments.authTotal.inc({ result });
+        if (result === 'superseded') instruments.supersededCallsTotal.inc({});
+      },
       denied: (reason) => instruments.authzDeniedTotal.inc({ reason }),
     },
   });

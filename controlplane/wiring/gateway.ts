@@ -43,6 +43,8 @@ export type GatewayWiring = Pick<Basics, 'clock' | 'log' | 'instruments'> &
     upstreams: Upstreams;
     onBudgetReached: OnBudgetReached;
     maxRequestBytes: number;
+    /** Most projects that have series of their own; the ones with least left. */
+    projectSeries: number;
     ceilingOfRun?: CeilingOfRun | undefined;
     calls: Readonly<{ perSecond: number; burst: number }>;
   }>;
@@ -143,7 +145,16 @@ export const wireGateway = (wiring: GatewayWiring): GatewaySide => {
     },
     background: makeRounds(wiring, 'running calls', RUNNING_ROUND_MS, running.look),
     refresh: () => {
-      instruments.budgetRemainingRatio.set({}, budgets.lowestRest());
+      const { all, projects } = budgets.lowestRests();
+      const ofProjects = [...projects]
+        .sort(([, one], [, other]) => one - other)
+        .slice(0, wiring.projectSeries)
+        .flatMap(([uid, rest]) => {
+          const { namespace, name } = wiring.findProject(uid)?.metadata ?? {};
+          if (namespace === undefined || name === undefined) return [];
+          return [[{ namespace, project: name }, rest] as const];
+        });
+      instruments.budgetRemainingRatio.replace([[{ namespace: '', project: '' }, all], ...ofProjects]);
       // A provider that was changed has another pool for a while.
       const counts = new Map<string, number>();
       for (const [pool, count] of keyPools.resting()) {

@@ -76,6 +76,7 @@ const BUDGET_DAYS = 400;
 /** How often titles are looked at that nobody poked for: retries, and leases of replicas that died. */
 const TITLE_ROUND_MS = 15_000;
 const CHECK_ROUND_MS = 900_000;
+const MAX_PROJECT_SERIES = 1_000;
 
 /** What the projects' side needs besides. `pushEnv` gives a running daemon its new environment. */
 export type ProjectsWiring = Basics &
@@ -324,6 +325,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     onBudgetReached: budgetWatch.refused,
     // Nothing above the bound of the knob may be set, so no body above it need be read.
     maxRequestBytes: BUDGET_KNOBS.max_model_request_bytes.most,
+    projectSeries: settings.BEEUNI_METRICS_PROJECT_LABELS ? MAX_PROJECT_SERIES : 0,
     ceilingOfRun: makeCeilingOfRun({
       findTurnSettings: async (sessionUid, turnId) =>
         (await firstRow(database.query, getSessionTurnSettings(sessionUid, turnId)))?.settings,

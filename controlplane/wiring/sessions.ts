@@ -1,6 +1,6 @@
 // Puts together all that serves sessions: claims, prompts, turns, events, health, facts and their ends.
 // Must not know HTTP servers or how the projects' side works.
-import { errorChain } from '#base/errors.ts';
+import { BeeuniError, errorChain } from '#base/errors.ts';
 import type { StoredEvent } from '#schema/events/envelope.ts';
 import type { Session } from '#schema/resources/session.ts';
 import { foldTranscript } from '#schema/rules/fold-transcript.ts';
@@ -259,7 +259,19 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
   return {
     sandbox: makeSandboxHandlers({
       // A held claim must not hold up the end of the process; its pod asks again.
-      claim: (caller, request, signal) => claim(caller, request, AbortSignal.any([signal, wiring.stopping])),
+      claim: async (caller, request, signal) => {
+        let result = 'internal';
+        try {
+          const answer = await claim(caller, request, AbortSignal.any([signal, wiring.stopping]));
+          result = answer.state;
+          return answer;
+        } catch (error) {
+          if (error instanceof BeeuniError) result = error.code;
+          throw error;
+        } finally {
+          wiring.instruments.claimsTotal.inc({ result });
+        }
+      },
       reportHealth: health.report,
       takeNextTurn: makeTakeNextTurn({
         take: inbox.take,

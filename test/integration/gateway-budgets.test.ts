@@ -140,7 +140,7 @@ test('K6 a budget of 0 allows nothing, and an absent one everything', async () =
   const mark = provider.requests.length;
   assert.equal((await ask('zero')).status, 402);
   assert.equal(provider.requests.length, mark);
-  assert.equal(replicas[0]?.metering.budgets.lowestRest(), 0);
+  assert.equal(replicas[0]?.metering.budgets.lowestRests().all, 0);
   assert.equal((await ask('free')).status, 200);
 });
 

@@ -103,9 +103,9 @@ before(async () => {
   const log = createLogger({ level: 'debug', write: (line) => logs.push(line) });
   const metering = wireMetering({ clock, log, database: database.pool, usageFile: join(folder, 'usage.jsonl') });
   await metering.background.start();
-  const project = aProject();
+  const project = aProject({ limits: { dailyBudgetMicroUSD: 1_000_000_000 } });
   const registry = makeRegistryReader({ store: makeProviderStore(database.pool), clock });
-  const { handlers, background } = wireGateway({
+  const { handlers, background, refresh } = wireGateway({
     clock,
     log,
     instruments,
@@ -128,9 +128,11 @@ before(async () => {
     upstreams,
     onBudgetReached: () => undefined,
     maxRequestBytes: 1_000_000,
+    projectSeries: 10,
     calls: { perSecond: 10_000, burst: 10_000 },
   });
   await background.start();
+  page.onScrape(refresh);
   stopBackground = async () => {
     await background.stop();
     await metering.background.stop();
@@ -221,6 +223,21 @@ test('FF11 G30 a provider key is in no table, log line, metric, answer or file, 
     // The session's own credential is kept as a hash, and shown to nobody either.
     assert.equal(text.includes(credential.slice(-43)), false, place);
   }
+});
+
+test('10-kubernetes §10 what is left of budgets is shown over all, and by project where the installation wants it', async () => {
+  const { namespace, name } = aProject().metadata;
+  const series = (await page.render()).split('\n').filter((line) => line.startsWith('beeuni_budget_remaining_ratio{'));
+  const rests = series.map((line) => /^\S+\{namespace="(.*)",project="(.*)"\} (.*)$/.exec(line)?.slice(1));
+  assert.deepEqual(
+    rests.map((rest) => rest?.slice(0, 2)),
+    [
+      ['', ''],
+      [namespace, name],
+    ],
+  );
+  const [all, own] = rests.map((rest) => Number(rest?.[2]));
+  assert.ok(all === own && own !== undefined && own < 1 && own > 0.99, series.join('\n'));
 });
 
 test('G31 a provider key that is taken away stops within 5 s, in the middle of load', async () => {

@@ -107,10 +107,12 @@ describe('the chart', () => {
       KEY,
       '--set=controlPlane.git.pollIntervalSeconds=0',
       '--set=controlPlane.statusSummaries=false',
+      '--set=metrics.projectLabels=true',
       '--set=features.llm_gateway.default=false',
     );
     assert.match(text, /BEEUNI_GIT_POLL_INTERVAL_SECONDS, value: "0"/);
     assert.match(text, /BEEUNI_STATUS_SUMMARIES, value: "false"/);
+    assert.match(text, /BEEUNI_METRICS_PROJECT_LABELS, value: "true"/);
     assert.match(text, /"llm_gateway\\":\{\\"available\\":true,\\"default\\":false/);
   });
 

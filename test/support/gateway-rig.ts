@@ -134,7 +134,11 @@ export const startGatewayRig = async (
     readKeys: async ({ id }) => state.providers.find((provider) => provider.id === id)?.secrets ?? [],
     resolveRole: async (role) => state.roles[role],
     findLimits: () => ({ budgets: [], runs: undefined }),
-    budgets: { take: () => ({ settle: () => undefined }), stored: () => undefined, lowestRest: () => 1 },
+    budgets: {
+      take: () => ({ settle: () => undefined }),
+      stored: () => undefined,
+      lowestRests: () => ({ all: 1, projects: new Map() }),
+    },
     onBudgetReached: () => undefined,
     takeCall: () => undefined,
     upstreams,

@@ -130,6 +130,7 @@ const { handlers, background } = wireGateway({
   upstreams,
   onBudgetReached: () => undefined,
   maxRequestBytes: 64 * 2 ** 20,
+  projectSeries: 0,
   calls: { perSecond: 1_000_000, burst: 1_000_000 },
 });
 const credentials = makeCredentials({
@@ -157,7 +158,7 @@ const server = createHttpServer({
   clock,
   observe: ({ listener, operation, method, status, durationMs }) => {
     instruments.httpRequestsTotal.inc({ listener, route: operation, method, code: String(status) });
-    instruments.httpRequestDurationSeconds.observe({ listener, route: operation }, durationMs / 1_000);
+    instruments.httpRequestDurationSeconds.observe({ listener, route: operation, method }, durationMs / 1_000);
   },
 });
 mountGateway(server, handlers, guard);
