@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { apply } from '#kube/apply.ts';
 import { PROJECTS } from '#kube/resource-types.ts';
 import { type ControlPlaneProcess, startControlPlane } from '#test/support/control-plane.ts';
+import { type DatabaseLine, openDatabaseLine } from '#test/support/database-line.ts';
 import { applyFile, startTestApi, type TestApi } from '#test/support/kube.ts';
 import { createAccount, grant, grantPaths, tokenOf } from '#test/support/kube-accounts.ts';
 import { freshDatabase, type TestDatabase } from '#test/support/postgres.ts';
@@ -17,6 +18,8 @@ type Reply = Readonly<{ status: number; etag: string; body: Record<string, unkno
 describe('settings of a control plane process', () => {
   let api: TestApi;
   let database: TestDatabase;
+  /** Between the process and its database, so that a test can take it away. */
+  let line: DatabaseLine;
   let provider: ScriptedProvider;
   let process_: ControlPlaneProcess;
   let namespace: string;
@@ -25,7 +28,7 @@ describe('settings of a control plane process', () => {
   const start = async (): Promise<void> => {
     process_ = await startControlPlane({
       kubeconfigPath: api.kubeconfigPath,
-      databaseUrl: database.databaseUrl,
+      databaseUrl: line.databaseUrl,
       environment: {
         BEEUNI_PROVIDER_ALLOWED_PRIVATE_HOSTS: '127.0.0.0/8',
         BEEUNI_CONTINUE_AS_NEW_BYTES: 'lots',
@@ -57,6 +60,7 @@ describe('settings of a control plane process', () => {
   before(async () => {
     api = await startTestApi();
     database = await freshDatabase();
+    line = await openDatabaseLine(database.databaseUrl);
     const { client } = api.admin;
     await applyFile(client, 'crds/projects.yaml');
     await applyFile(client, 'crds/sessions.yaml');
@@ -82,6 +86,7 @@ describe('settings of a control plane process', () => {
   after(async () => {
     await process_?.stop();
     await provider?.close();
+    await line?.close();
     await api?.stop();
   });
 
@@ -211,6 +216,36 @@ describe('settings of a control plane process', () => {
     assert.match(title?.reason ?? '', /no provider demo is registered/);
     const again = await send('alice', 'PUT', 'workspace/supervisor', { title_model: 'demo/small' });
     assert.deepEqual([again.status, errorOf(again).code], [400, 'unknown_model']);
+  });
+
+  test('20-control-plane §12 while the database is away a model name is judged by nobody: 503, nothing is saved, and it heals', async () => {
+    const specs = `namespaces/${namespace}`;
+    const session = { name: 'away', spec: { projectRef: { name: 'shop' }, model: 'demo/large' } };
+    const before = (await send('alice', 'GET', 'workspace/supervisor')).body['title_model'];
+    line.cut();
+    try {
+      for (const [method, path, body, code] of [
+        ['GET', 'workspace/models', undefined, 'registry_unavailable'],
+        ['POST', 'workspace/models/validate', { names: ['demo/large', 'demo/none'] }, 'database_unavailable'],
+        ['PUT', 'workspace/supervisor', { title_model: 'demo/large' }, 'database_unavailable'],
+        ['POST', `${specs}/sessions`, session, 'database_unavailable'],
+        ['PATCH', `${specs}/projects/shop`, { spec: { models: { default: 'demo/none' } } }, 'database_unavailable'],
+        ['GET', 'workspace/supervisor', undefined, 'database_unavailable'],
+        ['GET', 'workspace/providers', undefined, 'database_unavailable'],
+      ] as const) {
+        const reply = await send('alice', method, path, body);
+        assert.deepEqual([reply.status, errorOf(reply)?.code], [503, code], `${method} ${path}`);
+      }
+      assert.equal((await send('nobody', 'GET', 'workspace/models')).status, 401);
+      assert.equal((await send('bob', 'GET', 'workspace/models')).status, 403);
+    } finally {
+      line.mend();
+    }
+    await until('it is judged again', async () => (await send('alice', 'GET', 'workspace/models')).status === 200);
+    assert.equal((await send('alice', 'GET', 'workspace/supervisor')).body['title_model'], before);
+    assert.equal((await send('alice', 'GET', `${specs}/sessions/away`)).status, 404);
+    const project = await send('alice', 'GET', `${specs}/projects/shop`);
+    assert.equal(JSON.stringify(project.body).includes('demo/none'), false);
   });
 
   test('FF11 no key is in any line of the log', () => {

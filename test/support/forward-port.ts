@@ -1,13 +1,17 @@
 // Listens on one loopback address and passes connections on: a sandbox has an address of its own and always port 8000.
 // Must not know what is spoken.
-import { connect, createServer, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A forwarder; while it is cut off, connections are refused or ended. */
-export type ForwardedPort = Readonly<{ setTarget: (port: number | undefined) => void; close: () => Promise<void> }>;
+/** A forwarder to a port of 127.0.0.1, or to the path of a Unix socket; while it is cut off, connections are refused or ended. `port` is the one that it listens on. */
+export type ForwardedPort = Readonly<{
+  port: number;
+  setTarget: (target: number | string | undefined) => void;
+  close: () => Promise<void>;
+}>;
 
-/** Forwards `host:port` to ports of 127.0.0.1. */
+/** Forwards `host:port`; port 0 is a free one. */
 export const forwardPort = async (host: string, port: number): Promise<ForwardedPort> => {
-  let target: number | undefined;
+  let target: number | string | undefined;
   const open = new Set<Socket>();
   const server = createServer((socket) => {
     open.add(socket);
@@ -16,7 +20,7 @@ export const forwardPort = async (host: string, port: number): Promise<Forwarded
       socket.destroy();
       return;
     }
-    const other = connect(target, '127.0.0.1');
+    const other = typeof target === 'string' ? connect(target) : connect(target, '127.0.0.1');
     other.on('error', () => socket.destroy());
     socket.on('close', () => other.destroy());
     socket.pipe(other).pipe(socket);
@@ -26,6 +30,7 @@ export const forwardPort = async (host: string, port: number): Promise<Forwarded
     server.listen(port, host, resolve);
   });
   return {
+    port: (server.address() as AddressInfo).port,
     setTarget: (next) => {
       target = next;
       if (next === undefined) for (const socket of open) socket.destroy();
