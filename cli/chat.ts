@@ -53,16 +53,19 @@ const ANSWER_HELP = {
   'question.asked': '   type your answer, or /reject; several questions: beeuni sessions answer',
 } as const;
 
-/** Talks until the person leaves. Gives back the exit code. */
+/** Talks until the person leaves. Gives back the exit code: `interrupted` after Ctrl-C. */
 export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatOptions): Promise<number> => {
   const leaving = new AbortController();
-  const view = makeEventView({ prompts: options.withPrompts });
+  /** Messages of this conversation that are shell commands. */
+  const shellMessages = new Set<string>();
+  const view = makeEventView({ prompts: options.withPrompts, isShell: (id) => shellMessages.has(id) });
   const lines = createInterface({ input: io.stdin, output: io.stdout, terminal: true, prompt: '> ' });
   let turnRuns = false;
   let abortAsked = false;
   let promptShown = false;
   let isLineStart = true;
   let sending = 0;
+  let isInterrupted = false;
   /** Prompts of this conversation that have not ended, and those that ended before the answer to them came. */
   const mine = new Set<string>();
   const over = new Set<string>();
@@ -130,6 +133,7 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
     const messageId = newMessageId();
     const params = session;
     if (typed.kind === 'shell') {
+      shellMessages.add(messageId);
       return (await client.call(runShellRoute, { params, body: { messageId, command: typed.text } })).body;
     }
     const body = { messageId, name: typed.name, arguments: typed.text };
@@ -195,7 +199,10 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
   lines.on('line', (line) => void onLine(line));
   lines.on('SIGINT', () => {
     if (onCtrlC(turnRuns, abortAsked) === 'abort') void abort();
-    else leave();
+    else {
+      isInterrupted = true;
+      leave();
+    }
   });
   lines.on('close', () => leaving.abort());
   note(`session ${session.namespace}/${session.name}: ${HELP}`);
@@ -205,7 +212,7 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
     for await (const event of followEvents(api, session, { since, follow: true, signal: leaving.signal, note })) {
       onEvent(event);
     }
-    return EXIT.done;
+    return isInterrupted ? EXIT.interrupted : EXIT.done;
   } finally {
     leave();
     io.stdout.write('\n');

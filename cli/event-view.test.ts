@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { StoredEvent } from '#schema/events/envelope.ts';
-import { makeEventView } from './event-view.ts';
+import type { MessageView } from '#schema/rest/transcript.ts';
+import { makeEventView, messagesText } from './event-view.ts';
 
 let seq = 0;
 const event = (type: string, data: Record<string, unknown>, threadId = 'root'): StoredEvent => {
@@ -39,6 +40,33 @@ const shown = (events: readonly StoredEvent[], prompts = false): string => {
 };
 
 describe('the view of a log', () => {
+  test('what a shell command of the person printed is shown, and what a tool of the agent printed is not', () => {
+    const started = (messageId: string) => event('turn.started', { promptId: 'p', messageId });
+    const done = tool('completed', { input: { command: 'echo hi' }, output: 'hi\n\u001b[2J\n' });
+    const view = makeEventView({ prompts: false, isShell: (id) => id === 'mine' });
+    const of = (messageId: string) => [started(messageId), tool('running', { input: { command: 'echo hi' } }), done];
+    assert.equal(of('mine').map(view).join(''), '> bash echo hi\nhi\n␛[2J\n');
+    assert.equal(shown(of('other')), '> bash echo hi\n');
+  });
+
+  test('A125 messages of a conversation are shown as its log would be', () => {
+    const message = (id: string, role: string, ...parts: Record<string, unknown>[]) =>
+      ({
+        message: { id, role },
+        threadId: 'ses_1',
+        turnId: 't',
+        reverted: false,
+        parts: parts.map((part, at) => ({ id: `${id}-${at}`, messageId: id, ...part })),
+      }) as unknown as MessageView;
+    const state = { status: 'completed', input: { pattern: '*.ts' }, output: 'a.ts' };
+    const messages = [
+      message('m1', 'user', { type: 'text', text: 'look for\nit' }),
+      message('m2', 'assistant', { type: 'tool', tool: 'glob', callId: 'c', state }, { type: 'text', text: 'found' }),
+    ];
+    assert.equal(messagesText(messages), '\n>> look for\n>> it\n> glob *.ts\nfound\n');
+    assert.equal(messagesText([]), '');
+  });
+
   test('pieces of a text are written once, and the whole part adds only what was missing', () => {
     const events = [
       message('m', 'assistant'),

@@ -1,13 +1,17 @@
 // What a person sees of the event log: the agent's words as they come, a line for each tool, turn, question and push.
 // Pure but for what it remembers of the log so far. Every foreign text is made harmless here. Must not know where text goes.
 import type { StoredEvent } from '#schema/events/envelope.ts';
+import type { MessageView } from '#schema/rest/transcript.ts';
 import { plainLine, plainText } from './plain-text.ts';
 
 /** Text to write for the next event, exactly as it is; empty for an event that says nothing to a person. */
 export type EventView = (event: StoredEvent) => string;
 
-/** What is shown. `prompts`: the person's own prompts too, for a log that is read later. */
-export type EventViewOptions = Readonly<{ prompts: boolean }>;
+/**
+ * What is shown. `prompts`: the person's own prompts too, for a log that is read later. `isShell`: whether a message is a shell
+ * command of the person, who wants to see what it printed.
+ */
+export type EventViewOptions = Readonly<{ prompts: boolean; isShell?: (messageId: string) => boolean }>;
 
 /** The thread of the session itself; others are subagents. */
 const ROOT = 'root';
@@ -87,6 +91,7 @@ export const makeEventView = (options: EventViewOptions): EventView => {
   const kinds = new Map<string, string>();
   const printed = new Map<string, number>();
   const tools = new Map<string, string>();
+  const shellTurns = new Set<string | null>();
   let isInLine = false;
 
   const lines = (texts: readonly string[]): string => {
@@ -118,6 +123,10 @@ export const makeEventView = (options: EventViewOptions): EventView => {
       tools.set(key, status);
       const indent = event.threadId === ROOT ? '' : '  ';
       if (status === 'running') return lines([`${indent}> ${toolText(part)}`]);
+      if (status === 'completed' && shellTurns.has(event.turnId)) {
+        const output = plainText(textOf(fieldsOf(part['state'])['output'])).replace(/\n+$/, '');
+        return output === '' ? '' : lines([output]);
+      }
       const error = plainLine(textOf(fieldsOf(part['state'])['error']), 300);
       return status === 'error' ? lines([`${indent}! ${plainLine(textOf(part['tool']), 60)}: ${error}`]) : '';
     }
@@ -142,6 +151,9 @@ export const makeEventView = (options: EventViewOptions): EventView => {
   return (event) => {
     const data = event.data as Fields;
     switch (event.type) {
+      case 'turn.started':
+        if (options.isShell?.(textOf(data['messageId'])) === true) shellTurns.add(event.turnId);
+        return '';
       case 'message.updated': {
         const message = fieldsOf(data['message']);
         roles.set(textOf(message['id']), textOf(message['role']));
@@ -160,4 +172,30 @@ export const makeEventView = (options: EventViewOptions): EventView => {
         return lines(plainLines(event));
     }
   };
+};
+
+/** One conversation that is over or stands still, as a log would show it. It may be any thread. */
+export const messagesText = (messages: readonly MessageView[]): string => {
+  const view = makeEventView({ prompts: true });
+  const frame = {
+    id: '',
+    seq: 0,
+    sessionUid: '',
+    runId: null,
+    threadId: ROOT,
+    turnId: null,
+    at: '',
+    hidden: false,
+    causedBy: null,
+  };
+  const texts = messages.flatMap(({ message, parts }) => [
+    view({ ...frame, type: 'message.updated', data: { message } }),
+    ...parts.map((part) => {
+      const isOver = part.type === 'tool' && part.state?.status === 'completed';
+      const shown = isOver ? { ...part, state: { ...part.state, status: 'running' } } : part;
+      return view({ ...frame, type: 'message.part.updated', data: { part: shown } });
+    }),
+  ]);
+  const text = texts.join('');
+  return text === '' || text.endsWith('\n') ? text : `${text}\n`;
 };

@@ -5,6 +5,7 @@ import { UnavailableError } from '#base/errors.ts';
 import { type StoredEvent, storedEvent } from '#schema/events/envelope.ts';
 import { streamEventsRoute, streamPosition } from '#schema/rest/prompts.ts';
 import type { Api, ObjectName } from './connection/api.ts';
+import { usageError } from './failure.ts';
 
 /** What is read. `since`: the seq after which it begins; undefined: the first event that is kept. */
 export type FollowOptions = Readonly<{
@@ -42,6 +43,18 @@ export const fetchHead = async (api: Api, session: ObjectName, signal: AbortSign
   }
 };
 
+/**
+ * Why reading cannot go on after a place: what followed it is no longer kept, or the log is a shorter one. Throws CommandError
+ * (usage) where the place was the person's and nothing is there yet.
+ */
+const resetText = (data: unknown, since: number | undefined, isGiven: boolean): string => {
+  const position = streamPosition.safeParse(data).data;
+  if (position === undefined || since === undefined || since <= position.headSeq)
+    return 'older events are no longer kept';
+  if (!isGiven) return 'the log was begun anew; this is its beginning';
+  throw usageError(`there is no event ${since} yet`, `the newest one is ${position.headSeq}`);
+};
+
 /** The events, each once and in order. Ends when the signal fires or, without `follow`, at the newest event. */
 export async function* followEvents(
   api: Api,
@@ -64,7 +77,7 @@ export async function* followEvents(
         tries = 0;
         if (frame.event === 'hello') continue;
         if (frame.event === 'reset') {
-          options.note('older events are no longer kept');
+          options.note(resetText(frame.data, since, options.since === since));
           continue;
         }
         const event = storedEvent.safeParse(frame.data);

@@ -109,7 +109,7 @@ describe('commands without a server', () => {
     const { out } = await runCommand(['completion', 'bash']);
     const probe = `${out}
 COMP_WORDS=(beeuni se); COMP_CWORD=1; _beeuni; echo "\${COMPREPLY[*]}"
-COMP_WORDS=(beeuni sessions ch); COMP_CWORD=2; _beeuni; echo "\${COMPREPLY[*]}"
+COMP_WORDS=(beeuni sessions cha); COMP_CWORD=2; _beeuni; echo "\${COMPREPLY[*]}"
 COMP_WORDS=(beeuni sessions new --pro); COMP_CWORD=3; _beeuni; echo "\${COMPREPLY[*]}"`;
     const run = spawnSync('bash', ['-c', probe], { encoding: 'utf8' });
     assert.equal(run.stderr, '');

@@ -4,6 +4,13 @@ import { defineCommand, JSON_OPTION, PROJECT_OPTION } from '../command.ts';
 import { factLines } from '../facts.ts';
 import { plainJson } from '../plain-text.ts';
 
+/** What decided a flag, in words. `Unavailable`: the installation does not have it, whatever the project says. */
+const BY_LAYER: Readonly<Record<string, string>> = {
+  Project: 'set by the project',
+  Platform: 'the default of the installation',
+  Unavailable: 'not available in this installation',
+};
+
 /** See the file. */
 export const command = defineCommand({
   summary: 'show which harness a session that is started now would run, and why',
@@ -19,7 +26,9 @@ export const command = defineCommand({
         ...factLines([
           ['harness', body.id],
           ['reason', body.reason],
-          ...body.flags.map(({ name, enabled, layer }) => [name, `${enabled ? 'on' : 'off'}, by ${layer}`] as const),
+          ...body.flags.map(
+            ({ name, enabled, layer }) => [name, `${enabled ? 'on' : 'off'}, ${BY_LAYER[layer] ?? layer}`] as const,
+          ),
         ]),
       );
     }

@@ -1,20 +1,10 @@
 // `beeuni sessions restart`.
 import { restartSessionRoute } from '#schema/rest/sessions.ts';
-import { defineCommand, JSON_OPTION } from '../command.ts';
-import { plainJson } from '../plain-text.ts';
-import { SESSION_ARGUMENT } from '../session-names.ts';
+import { sessionVerb } from '../session-verb.ts';
 
 /** See the file. */
-export const command = defineCommand({
+export const command = sessionVerb({
+  route: restartSessionRoute,
   summary: 'restart the sandbox of a session; this also clears a failure',
-  arguments: [SESSION_ARGUMENT],
-  options: JSON_OPTION,
-  needsApi: true,
-  run: async ({ api, args, options, print, note }) => {
-    const params = api.nameOf(args[0] ?? '');
-    const { body } = await (await api.client()).call(restartSessionRoute, { params, body: {} });
-    if (options.json) print(plainJson(body, 2));
-    else note(`session ${params.name} restarts`);
-    return undefined;
-  },
+  said: 'is being restarted',
 });

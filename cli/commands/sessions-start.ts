@@ -1,20 +1,10 @@
 // `beeuni sessions start`.
 import { startSessionRoute } from '#schema/rest/sessions.ts';
-import { defineCommand, JSON_OPTION } from '../command.ts';
-import { plainJson } from '../plain-text.ts';
-import { SESSION_ARGUMENT } from '../session-names.ts';
+import { sessionVerb } from '../session-verb.ts';
 
 /** See the file. */
-export const command = defineCommand({
-  summary: 'start a session that was stopped, or wake one that sleeps',
-  arguments: [SESSION_ARGUMENT],
-  options: JSON_OPTION,
-  needsApi: true,
-  run: async ({ api, args, options, print, note }) => {
-    const params = api.nameOf(args[0] ?? '');
-    const { body } = await (await api.client()).call(startSessionRoute, { params, body: {} });
-    if (options.json) print(plainJson(body, 2));
-    else note(`session ${params.name} starts`);
-    return undefined;
-  },
+export const command = sessionVerb({
+  route: startSessionRoute,
+  summary: 'start a suspended session',
+  said: 'is being started',
 });

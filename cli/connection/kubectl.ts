@@ -36,6 +36,12 @@ const lastLine = (text: string): string =>
     .at(-1)
     ?.replace(/^error: /i, '') ?? '';
 
+/** The exit code for what kubectl said: there is no such thing, it is not allowed, or it may pass. */
+const exitCodeFor = (said: string): number => {
+  if (/\(NotFound\)|"[^"]*" not found|does not exist/.test(said)) return EXIT.notFound;
+  return /forbidden|unauthorized|must be logged in/i.test(said) ? EXIT.denied : EXIT.unavailable;
+};
+
 /** kubectl of this machine, with the kubeconfig that it finds by itself. */
 export const makeKubectl = (io: Pick<Io, 'env' | 'onExit'>): Kubectl => {
   const program = io.env['BEEUNI_KUBECTL'] ?? 'kubectl';
@@ -69,7 +75,8 @@ export const makeKubectl = (io: Pick<Io, 'env' | 'onExit'>): Kubectl => {
         if (code === 0) resolve(out);
         else {
           const why = signal === null ? lastLine(err) || `exit code ${code}` : 'it did not answer in time';
-          reject(new CommandError(EXIT.unavailable, `kubectl ${args[0]} failed: ${why}`));
+          const words = args.filter((word, at) => !word.startsWith('-') && args[at - 1] !== '--context');
+          reject(new CommandError(exitCodeFor(why), `kubectl ${words[0]} failed: ${why}`));
         }
       });
     });

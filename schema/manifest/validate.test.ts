@@ -62,6 +62,14 @@ test('A86 each required key is named when it is missing', () => {
   ]);
 });
 
+test('A13 a runtime that this version does not run is valid, with a warning that says so', () => {
+  assert.deepEqual(errorsOf(`${MINIMAL}runtime: beaver\n`), []);
+  assert.deepEqual(warningsOf(`${MINIMAL}runtime: beaver\n`), [
+    'beeuni.yaml:6:10 SchemaError runtime: this version does not run beaver yet: sessions fail at their start',
+  ]);
+  assert.deepEqual(warningsOf(`${MINIMAL}runtime: pi\n`), []);
+});
+
 test('A13 another runtime is an error that names the allowed ones', () => {
   assert.deepEqual(errorsOf(`${MINIMAL}runtime: opencod\n`), [
     'beeuni.yaml:6:10 SchemaError runtime: must be one of opencode, pi, beaver; did you mean "opencode"?',

@@ -1,5 +1,6 @@
 // The one validator of a repository's manifest and agent files: for the control plane, the command line and merges.
 // Pure: texts in, verdict out. It must not know commits, providers or Kubernetes. Source: A84 to A105.
+import { SERVED_RUNTIMES } from '../resources/sandbox-fields.ts';
 import { didYouMean } from '../rules/nearest-names.ts';
 import { type AgentFileResult, checkAgentFile } from './check-agent-file.ts';
 import { checkTemplateName, checkTemplates } from './check-sandbox.ts';
@@ -181,6 +182,7 @@ function summarise(manifest: Manifest, context: Context): ManifestSummary {
     }),
   );
   checkDefaultAgent(manifest.default_agent, agents, report);
+  checkRuntime(manifest.runtime, report);
   return {
     version: manifest.beeuni_version,
     runtime: manifest.runtime,
@@ -287,6 +289,11 @@ function checkDefaultAgent(name: string, agents: readonly AgentSummary[], report
     report.error(path, `no agent is named "${name}"${didYouMean(name, names)}`);
   } else if (!agent.enabled) report.error(path, `the agent "${name}" is disabled`);
   else if (agent.mode === 'subagent') report.error(path, `the agent "${name}" is a subagent and runs no session`);
+}
+
+function checkRuntime(runtime: Manifest['runtime'], report: Report): void {
+  if (runtime === undefined || SERVED_RUNTIMES.includes(runtime)) return;
+  report.warn(['runtime'], `this version does not run ${runtime} yet: sessions fail at their start`);
 }
 
 function packageEntry(entry: string | PackageEntry): PackageEntry {

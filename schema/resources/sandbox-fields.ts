@@ -109,3 +109,6 @@ export type HarnessReason = (typeof HARNESS_REASONS)[number];
 /** What `runtime` of a manifest may say. Source: A13. */
 export const MANIFEST_RUNTIMES = ['opencode', 'pi', 'beaver'] as const;
 export type ManifestRuntime = (typeof MANIFEST_RUNTIMES)[number];
+
+/** Those that this version runs; a session of another one fails at its start. */
+export const SERVED_RUNTIMES: readonly ManifestRuntime[] = ['opencode', 'pi'];

@@ -1,7 +1,8 @@
 // The command line against a real control plane and a real API server. A sandbox is played through the store: what it would
 // have sent is in the log, and what people see of it is what is tested.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -122,6 +123,7 @@ describe('the command line', { timeout: 300_000 }, () => {
     assert.match(get.out, /^repository: https:\/\/git\.example\.com\/team\/shop\.git$/m, get.err);
     const harness = await runCommand(['projects', 'harness', '-p', 'shop'], ada);
     assert.match(harness.out, /^harness: +opencode\nreason: +default$/m, harness.err);
+    assert.match(harness.out, /^config_releases: +off, not available in this installation$/m);
     const before = (await api.admin.client.get(PROJECTS, { namespace, name: 'shop' }))?.['spec'] as Record<
       string,
       unknown
@@ -224,6 +226,35 @@ describe('the command line', { timeout: 300_000 }, () => {
     await call.shows('first answer');
     await box.end(turn);
     await call.shows(/first answer\n[^]*> /);
+
+    call.type('!echo shell\r');
+    const shell = await box.take();
+    const [prompt] = await parts.rows<{ id: string; message_id: string }>(
+      'select id, message_id from prompts where turn_id = $1',
+      shell,
+    );
+    const begun = {
+      promptId: prompt?.id,
+      messageId: prompt?.message_id,
+      agent: null,
+      model: null,
+      harness: 'opencode',
+    };
+    await box.send(shell, 'turn.started', begun);
+    const state = { input: { command: 'echo shell' }, output: 'what it printed' };
+    for (const status of ['running', 'completed']) {
+      const part = {
+        id: 'p-shell',
+        messageId: 'm-shell',
+        type: 'tool',
+        tool: 'bash',
+        callId: 'c',
+        state: { ...state, status },
+      };
+      await box.send(shell, 'message.part.updated', { part });
+    }
+    await call.shows(/> bash echo shell\n[^]*what it printed/);
+    await box.end(shell);
     call.type('/quit\r');
     assert.equal((await call.done).code, 0);
   });
@@ -254,7 +285,7 @@ describe('the command line', { timeout: 300_000 }, () => {
     await box.end(turn, 'Aborted');
     await call.shows('-- turn aborted');
     call.type('\u0003');
-    assert.equal(await call.exitCode, 0);
+    assert.equal(await call.exitCode, 130);
   });
 
   test('FF12 an escape sequence of an agent reaches no terminal, in text, in tools, or in JSON', async () => {
@@ -351,6 +382,9 @@ describe('the command line', { timeout: 300_000 }, () => {
     const rewind = await runCommand(['sessions', 'rewind', 'talk', 'm-1'], ada);
     assert.ok([5, 6].includes(rewind.code), rewind.err);
     assert.equal((await runCommand(['sessions', 'rewind', 'talk'], ada)).code, 2);
+    const mcp = await runCommand(['sessions', 'mcp', 'talk'], ada);
+    assert.equal(mcp.code, 6, mcp.err);
+    assert.match((await runCommand(['sessions', 'children', 'talk', 'root'], ada)).out, /^hello to you$/m);
     const harness = await runCommand(['sessions', 'harness', 'talk'], ada);
     assert.match(harness.out, /^next start: opencode, default$/m, harness.err);
   });
@@ -367,6 +401,9 @@ describe('the command line', { timeout: 300_000 }, () => {
     );
     const rest = await runCommand(['sessions', 'log', 'talk', '--json', '--since', String(seqs.length - 1)], ada);
     assert.equal(rest.out.trim().split('\n').length, 1);
+    const beyond = await runCommand(['sessions', 'log', 'talk', '--since', String(seqs.length + 100)], ada);
+    assert.deepEqual([beyond.code, beyond.out], [2, ''], beyond.err);
+    assert.match(beyond.err, new RegExp(`no event ${seqs.length + 100} yet\\n +the newest one is ${seqs.length}`));
     const follow = startCommand(['sessions', 'log', 'typed', '--follow'], ada);
     await follow.shows('first answer');
     const box = await sandbox('typed');
@@ -426,6 +463,9 @@ describe('the command line', { timeout: 300_000 }, () => {
       [3, true],
       certificate.err,
     );
+    const nobody = ['login', '--server', await control.url('public'), '--service-account', `${namespace}/nobody`];
+    const unknown = await runProgramCall(nobody, place);
+    assert.deepEqual([unknown.code, /create failed: .*"nobody" not found/.test(unknown.err)], [4, true], unknown.err);
     const login = await runProgramCall(
       ['login', '--server', await control.url('public'), '--service-account', `${namespace}/ada`, '-n', namespace],
       place,
@@ -436,6 +476,12 @@ describe('the command line', { timeout: 300_000 }, () => {
     assert.doesNotMatch(readFileSync(path, 'utf8'), /eyJ/);
     const list = await runProgramCall(['projects', 'ls'], place);
     assert.match(list.out, /^shop /m, list.err);
+    const plugins = join(folder, 'plugins');
+    mkdirSync(plugins);
+    symlinkSync(new URL('../../cli/beeuni', import.meta.url).pathname, join(plugins, 'kubectl-beeuni'));
+    const environment = { ...place.env, HOME: home, PATH: `${plugins}:${process.env['PATH']}` };
+    const asPlugin = spawnSync(kubectl, ['beeuni', 'projects', 'ls'], { env: environment, encoding: 'utf8' });
+    assert.match(asPlugin.stdout, /^shop /m, asPlugin.stderr);
     const projectOf = async (extra: CallPlace, ...words: string[]) =>
       (
         JSON.parse((await runCommand(['whoami', '--json', ...words], { ...place, ...extra })).out) as {

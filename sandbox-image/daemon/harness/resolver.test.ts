@@ -1,6 +1,7 @@
 // Which harness an id gives, and that it never gives another one.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { SERVED_RUNTIMES } from '#schema/resources/sandbox-fields.ts';
 import { ADAPTER_IDS, findAdapter, KNOWN_HARNESS_IDS } from './resolver.ts';
 
 describe('findAdapter', () => {
@@ -9,5 +10,9 @@ describe('findAdapter', () => {
       const adapter = await findAdapter(id);
       assert.equal(adapter?.id, ADAPTER_IDS.includes(id) ? id : undefined, id);
     }
+  });
+
+  it('A13 the validator warns of exactly the runtimes without an adapter', () => {
+    assert.deepEqual([...ADAPTER_IDS].sort(), [...SERVED_RUNTIMES].sort());
   });
 });

@@ -1,0 +1,118 @@
+// Commands that ask a session's harness, and those that change a session's state, over a server that is played.
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { type CallPlace, runCommand } from '#test/support/command-line.ts';
+
+const SESSION = '/v1/namespaces/team/sessions/fix';
+
+describe('commands over a played server', () => {
+  const calls: string[] = [];
+  /** Answers by method and path; what changes a state is taken with 202. */
+  const answers = new Map<string, unknown>();
+  const server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (text) => {
+      body += text;
+    });
+    request.on('end', () => {
+      const [path = ''] = (request.url ?? '').split('?');
+      calls.push(`${request.method} ${(request.url ?? '').replace(SESSION, '')} ${body}`.trim());
+      const answer = answers.get(`${request.method} ${path.replace(SESSION, '')}`);
+      const isState = /\/(start|stop|restart)$/.test(path);
+      response.writeHead(answer === undefined ? 404 : isState ? 202 : 200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(answer ?? { error: { code: 'not_found', message: 'unknown' } }));
+    });
+  });
+  let place: CallPlace;
+
+  before(async () => {
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    place = { env: { BEEUNI_SERVER: url, BEEUNI_TOKEN: 'x', BEEUNI_NAMESPACE: 'team' } };
+  });
+  after(() => server.close());
+
+  const run = (...words: string[]) => {
+    calls.length = 0;
+    return runCommand(['sessions', ...words], place);
+  };
+
+  test('A62 fork goes on from before a message, or from here, and says where the conversation so far is', async () => {
+    answers.set('POST /fork', { threadId: 'ses_old' });
+    const forked = await run('fork', 'fix', 'msg_1');
+    assert.deepEqual([forked.code, calls], [0, ['POST /fork {"messageId":"msg_1"}']], forked.err);
+    assert.match(forked.err, /from before msg_1; .*beeuni sessions children fix ses_old/);
+    const all = await run('fork', 'fix', '--json');
+    assert.deepEqual([JSON.parse(all.out), calls], [{ threadId: 'ses_old' }, ['POST /fork {}']]);
+  });
+
+  test('A62 mcp lists the servers of the harness, those that fail with the reason', async () => {
+    const items = [
+      { name: 'docs', status: 'connected', error: null },
+      { name: 'down', status: 'failed', error: 'no\u001b[2J answer' },
+    ];
+    answers.set('GET /mcp', { items });
+    const list = await run('mcp', 'fix');
+    assert.match(list.out, /^docs +connected +-\ndown +failed +no␛\[2J answer$/m, list.err);
+    answers.set('GET /mcp', { items: [] });
+    assert.match((await run('mcp', 'fix')).err, /no MCP servers/);
+  });
+
+  test('A125 children lists the conversations below a session, and prints one with its pages in order', async () => {
+    answers.set('GET /children', { items: [{ threadId: 'ses_1', title: 'look for it' }] });
+    assert.match((await run('children', 'fix')).out, /^ses_1 +look for it$/m);
+    const said = (id: string, role: string, text: string) => ({
+      message: { id, role },
+      threadId: 'ses_1',
+      turnId: null,
+      reverted: false,
+      parts: [{ id: `p-${id}`, messageId: id, type: 'text', text }],
+    });
+    answers.set('GET /messages', {
+      items: [said('m1', 'user', 'look'), said('m2', 'assistant', 'found')],
+      cursor: null,
+      seq: 9,
+    });
+    const one = await run('children', 'fix', 'ses_1');
+    assert.deepEqual([one.code, one.out], [0, '\n>> look\nfound\n'], one.err);
+    assert.match(calls[0] ?? '', /thread=ses_1/);
+  });
+
+  test('A239 start, stop and restart say what becomes of the session, in the words of its state', async () => {
+    const view = {
+      namespace: 'team',
+      name: 'fix',
+      uid: 'u',
+      title: null,
+      project: 'shop',
+      createdAt: '2026-11-30T12:00:00Z',
+      phase: 'Suspended',
+      ready: 'False',
+      readyReason: 'Suspended',
+      message: null,
+      harness: null,
+      agent: null,
+      model: null,
+      branch: null,
+      commit: null,
+      activity: null,
+      spec: {},
+      status: { suspension: { reason: 'Idle' } },
+    };
+    for (const [verb, said] of [
+      ['start', 'is being started'],
+      ['stop', 'is being suspended; its files are kept'],
+      ['restart', 'is being restarted'],
+    ] as const) {
+      answers.set(`POST /${verb}`, view);
+      const done = await run(verb, 'fix');
+      assert.deepEqual([done.code, done.err], [0, `session fix ${said}\n`]);
+      const json = await run(verb, 'fix', '--json');
+      assert.equal((JSON.parse(json.out) as { phase: string }).phase, 'Suspended');
+    }
+    answers.set('GET ', view);
+    assert.match((await run('info', 'fix')).out, /^state: +Suspended \(Idle\)$/m);
+  });
+});

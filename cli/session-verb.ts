@@ -1,0 +1,28 @@
+// A command that asks for another state of a session: start, stop, restart. Must not know what becomes of it.
+import type { restartSessionRoute, startSessionRoute, suspendSessionRoute } from '#schema/rest/sessions.ts';
+import { type Command, defineCommand, JSON_OPTION } from './command.ts';
+import { plainJson } from './plain-text.ts';
+import { SESSION_ARGUMENT } from './session-names.ts';
+
+type Verb = Readonly<{
+  route: typeof startSessionRoute | typeof suspendSessionRoute | typeof restartSessionRoute;
+  summary: string;
+  /** What is said of the session, behind its name. */
+  said: string;
+}>;
+
+/** The command. With --json it prints the session as it was when the call was taken. */
+export const sessionVerb = ({ route, summary, said }: Verb): Command =>
+  defineCommand({
+    summary,
+    arguments: [SESSION_ARGUMENT],
+    options: JSON_OPTION,
+    needsApi: true,
+    run: async ({ api, args, options, print, note }) => {
+      const params = api.nameOf(args[0] ?? '');
+      const { body } = await (await api.client()).call(route, { params, body: {} });
+      if (options.json) print(plainJson(body, 2));
+      else note(`session ${params.name} ${said}`);
+      return undefined;
+    },
+  });
