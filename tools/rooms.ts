@@ -18,6 +18,8 @@ const schema = ['schema/**'];
 const base = ['base/**', ...schema];
 const kube = ['kube/**', ...base];
 const contract = ['sandbox-image/daemon/harness/contract/**', ...schema];
+/** Judges calls of tools; for every harness and for the host. */
+const judge = 'sandbox-image/daemon/harness/judge/**';
 const daemonHost = ['sandbox-image/daemon/host/**', 'sandbox-image/daemon/tools/**', 'sandbox-image/daemon/config.ts'];
 
 /** The rooms, most specific first. Source: docs/decisions/0002. */
@@ -155,6 +157,13 @@ export const ROOMS: readonly Room[] = [
     node: false,
   },
   {
+    name: 'daemon harness judge',
+    files: [judge],
+    ours: [judge, ...contract],
+    packages: [],
+    node: true,
+  },
+  {
     name: 'daemon harness opencode',
     files: ['sandbox-image/daemon/harness/opencode/**'],
     ours: ['sandbox-image/daemon/harness/opencode/**', ...contract, ...base],
@@ -164,14 +173,14 @@ export const ROOMS: readonly Room[] = [
   {
     name: 'daemon harness pi',
     files: ['sandbox-image/daemon/harness/pi/**'],
-    ours: ['sandbox-image/daemon/harness/pi/**', ...contract, ...base],
+    ours: ['sandbox-image/daemon/harness/pi/**', judge, ...contract, ...base],
     packages: [],
     node: true,
   },
   {
     name: 'daemon host',
     files: ['sandbox-image/daemon/host/**'],
-    ours: [...daemonHost, ...contract, ...base],
+    ours: [...daemonHost, judge, ...contract, ...base],
     packages: ['zod', 'undici', 'fastify', 'ws', '@lydell/node-pty'],
     node: true,
   },

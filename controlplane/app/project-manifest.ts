@@ -54,6 +54,7 @@ const compiledAgent = (agent: AgentSummary): CompiledAgent => ({
   ...(agent.temperature === undefined ? {} : { temperature: agent.temperature }),
   ...(agent.topP === undefined ? {} : { topP: agent.topP }),
   ...(agent.steps === undefined ? {} : { steps: agent.steps }),
+  ...(agent.options === undefined ? {} : { options: agent.options as NonNullable<CompiledAgent['options']> }),
   prompt: agent.prompt,
   ...(agent.permission === undefined
     ? {}

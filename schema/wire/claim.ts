@@ -31,6 +31,7 @@ export const compiledAgent = z.object({
   temperature: z.number().optional(),
   topP: z.number().optional(),
   steps: z.int().min(1).optional(),
+  options: z.record(z.string(), z.json()).optional().describe('provider options; pi ignores them'),
   prompt: z.string(),
   permission: z.union([z.enum(['ask', 'allow', 'deny']), z.record(z.string(), permissionRule)]).optional(),
   tools: z.union([z.enum(['all', 'none']), z.array(z.string())]),

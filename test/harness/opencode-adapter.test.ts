@@ -89,6 +89,7 @@ describe('the OpenCode adapter', { skip, timeout: 600_000 }, () => {
         modelBaseUrl: provider.url,
         environmentUrl: `http://127.0.0.1:${port}/env`,
         toolsUrl: 'http://127.0.0.1:9',
+        judgeUrl: 'http://127.0.0.1:9',
         token: TOKEN,
       },
       paths: {

@@ -2,6 +2,8 @@
 // Must not know what is tested.
 import {
   type DaemonProcess,
+  type InnerFolders,
+  type Launch,
   makeSandboxFolders,
   type SandboxFolders,
   startDaemon,
@@ -31,6 +33,8 @@ export type Rig = Readonly<{
   provider: ScriptedProvider;
   controlPlane: ScriptedControlPlane;
   folders: SandboxFolders;
+  /** The same folders as the daemon sees them. */
+  inner: InnerFolders;
   start: (environment?: Readonly<Record<string, string | undefined>>) => DaemonProcess;
   stop: () => Promise<void>;
 }>;
@@ -41,6 +45,8 @@ export const makeRig = async (
     files?: Readonly<Record<string, string>>;
     claim?: ClaimOverrides;
     searchResults?: ControlPlaneOptions['searchResults'];
+    /** Where daemons run; absent: as processes of this machine. */
+    launch?: Launch | undefined;
   }> = {},
 ): Promise<Rig> => {
   const git = makeGitBackend(
@@ -61,8 +67,9 @@ export const makeRig = async (
     provider,
     controlPlane,
     folders,
+    inner: options.launch?.inner(folders) ?? folders,
     start: (environment) => {
-      const daemon = startDaemon(folders, controlPlane.url, environment);
+      const daemon = startDaemon(folders, controlPlane.url, environment, options.launch);
       daemons.push(daemon);
       return daemon;
     },

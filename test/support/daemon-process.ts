@@ -1,5 +1,5 @@
-// Runs the real daemon as a process with folders of its own, as a pod would, against a given control plane.
-// Must not know what is tested.
+// Runs the real daemon with folders of its own, as a pod would, against a given control plane: as a process, or by a launch
+// that puts it elsewhere. Must not know what is tested.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -44,6 +44,39 @@ export const makeSandboxFolders = (token: string): SandboxFolders => {
   };
 };
 
+/** The same folders as the daemon sees them: its own paths. */
+export type InnerFolders = Readonly<
+  Pick<SandboxFolders, 'workspace' | 'data' | 'config' | 'home' | 'temporary' | 'tokenFile'>
+>;
+
+/** A started daemon as its launch sees it. `signal` reaches the daemon itself, whatever is between. */
+export type Launched = Readonly<{ child: ChildProcess; signal: (name: NodeJS.Signals) => void }>;
+
+/** How a daemon is started. `inner`: paths that the daemon gets; `start` gets its whole environment. */
+export type Launch = Readonly<{
+  inner: (folders: SandboxFolders) => InnerFolders;
+  start: (folders: SandboxFolders, environment: Readonly<Record<string, string>>) => Launched;
+}>;
+
+/** As a process of this machine, from the sources. */
+const asProcess: Launch = {
+  inner: (folders) => folders,
+  start: (_folders, environment) => {
+    const program = opencodePath();
+    const path = `${program === undefined ? '' : `${dirname(program)}:`}${process.env['PATH'] ?? ''}`;
+    const child = spawn(process.execPath, [MAIN], {
+      env: { PATH: path, ...environment },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    return {
+      child,
+      signal: (name) => {
+        child.kill(name);
+      },
+    };
+  },
+};
+
 /** Processes that were started with the home of these folders: harness and tools, also those that a dead daemon left. */
 const processesOf = (folders: SandboxFolders): readonly number[] =>
   readdirSync('/proc')
@@ -82,27 +115,25 @@ export const startDaemon = (
   folders: SandboxFolders,
   controlPlaneUrl: string,
   environment: Readonly<Record<string, string | undefined>> = {},
+  launch: Launch = asProcess,
 ): DaemonProcess => {
-  const program = opencodePath();
+  const inner = launch.inner(folders);
   const all: Record<string, string | undefined> = {
-    PATH: `${program === undefined ? '' : `${dirname(program)}:`}${process.env['PATH'] ?? ''}`,
-    HOME: folders.home,
-    TMPDIR: folders.temporary,
+    HOME: inner.home,
+    TMPDIR: inner.temporary,
     BEEUNI_CONTROL_PLANE_URL: controlPlaneUrl,
-    BEEUNI_TOKEN_FILE: folders.tokenFile,
+    BEEUNI_TOKEN_FILE: inner.tokenFile,
     BEEUNI_PORT: '0',
     BEEUNI_HARNESS: 'opencode',
-    BEEUNI_WORKSPACE_DIR: folders.workspace,
-    BEEUNI_DATA_DIR: folders.data,
-    BEEUNI_CONFIG_DIR: folders.config,
+    BEEUNI_WORKSPACE_DIR: inner.workspace,
+    BEEUNI_DATA_DIR: inner.data,
+    BEEUNI_CONFIG_DIR: inner.config,
     BEEUNI_DRAIN_SECONDS: '5',
     BEEUNI_LOG_LEVEL: 'debug',
     ...environment,
   };
-  const child: ChildProcess = spawn(process.execPath, [MAIN], {
-    env: Object.fromEntries(Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined)),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  const given = Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  const { child, signal } = launch.start(folders, Object.fromEntries(given));
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding('utf8').on('data', (text: string) => {
@@ -139,11 +170,10 @@ export const startDaemon = (
     health: async () => (await call('GET', '/beeuni/health')).body as HealthDocument,
     call,
     output: () => output,
-    signal: (name) => {
-      child.kill(name);
-    },
+    signal,
     exited,
     cleanUp: async () => {
+      signal('SIGKILL');
       child.kill('SIGKILL');
       await exited;
       for (const pid of processesOf(folders)) {

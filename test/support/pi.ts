@@ -135,6 +135,7 @@ export const makePiRig = async (options: PiRigOptions = {}): Promise<PiRig> => {
       modelBaseUrl: provider.url,
       environmentUrl: `http://127.0.0.1:${port}/env`,
       toolsUrl: 'http://127.0.0.1:9',
+      judgeUrl: 'http://127.0.0.1:9',
       token: TOKEN,
     },
     paths: {

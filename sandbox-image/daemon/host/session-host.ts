@@ -19,6 +19,7 @@ import { allowedPermissions } from './allowed-permissions.ts';
 import { checkOutUntilDone, waitForIsolation } from './boot/bring-up.ts';
 import { PROBE_LIMIT_MS, probeIsolation, tryTcp } from './boot/isolation-probe.ts';
 import { type Answering, createBroker } from './broker.ts';
+import { makeJudge } from './child-rules.ts';
 import { commandEnvironment, type Grants } from './command-environment.ts';
 import type { SessionCalls } from './control-plane.ts';
 import type { DaemonState } from './daemon-state.ts';
@@ -33,6 +34,7 @@ import type { LogRing } from './logs.ts';
 import { endLeftovers } from './process/leftovers.ts';
 import { type ProjectMaterial, prepareMaterial } from './project/material.ts';
 import type { Redactor } from './redact.ts';
+import { JUDGE_PATH } from './relay/child-calls.ts';
 import type { Relay } from './relay/relay.ts';
 import { TOOLS_PATH } from './relay/tool-calls.ts';
 import { findRulesFile } from './rules-file.ts';
@@ -226,6 +228,7 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
       modelBaseUrl: `${relay.origin}/v1`,
       environmentUrl: `${relay.origin}/env`,
       toolsUrl: `${relay.origin}${TOOLS_PATH}`,
+      judgeUrl: `${relay.origin}${JUDGE_PATH}`,
       token: ports.relayToken,
     },
     paths: {
@@ -283,6 +286,10 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
       ending.signal,
     );
     relay.offerTools(tools);
+    const { agents, agent } = claim;
+    relay.judgeBy(
+      makeJudge({ agents, agent, workspace, skills: material.skills, tools: tools.specs, ask: broker.ask }),
+    );
     return [material, tools];
   };
 

@@ -37,6 +37,8 @@ export type RelayAddress = Readonly<{
   environmentUrl: string;
   /** `POST` to a tool's name below this, with the token, calls it: for a harness in a process of its own. Source: A110. */
   toolsUrl: string;
+  /** `POST` with the token asks whether a subagent's call may run by the rules of the agent above it. Source: A127, J7. */
+  judgeUrl: string;
   token: string;
 }>;
 

@@ -1,6 +1,6 @@
 // Skills as a harness gets them: folders that are checked and complete, and which agent may use which.
 // Must not know files or any single harness. Source: A43, A102, A128, A129.
-import { decidePermission, type PermissionAction } from '#schema/rules/permission.ts';
+import { decidePermission, type PermissionAction, type PermissionRules } from '#schema/rules/permission.ts';
 import type { CompiledAgent } from '#schema/wire/claim.ts';
 
 /** A skill. `directory`: absolute path of the folder with its SKILL.md. `managed`: one of Beeuni's own, `beeuni-*`. */
@@ -37,4 +37,13 @@ export const skillRulesOf = (
 export const skillAction = (agent: Pick<CompiledAgent, 'permission' | 'skills'>, name: string): PermissionAction => {
   const rules = skillRulesOf(agent);
   return decidePermission(rules === undefined ? undefined : { skill: rules }, { keys: ['skill'], subjects: [name] });
+};
+
+/** The rules of an agent with its skills grant in them. Source: A102. */
+export const rulesOf = (
+  agent: Pick<CompiledAgent, 'permission' | 'skills'> | undefined,
+): PermissionRules | undefined => {
+  const skill = agent === undefined ? undefined : skillRulesOf(agent);
+  if (agent === undefined || skill === undefined) return agent?.permission;
+  return typeof agent.permission === 'string' ? { '*': agent.permission, skill } : { ...agent.permission, skill };
 };

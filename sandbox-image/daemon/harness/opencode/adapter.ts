@@ -72,6 +72,7 @@ export const startHarness = async (
     modelBaseUrl: host.relay.modelBaseUrl,
     environmentUrl: host.relay.environmentUrl,
     toolsUrl: host.relay.toolsUrl,
+    judgeUrl: host.relay.judgeUrl,
     tools: host.tools,
     project,
     rulesPaths: [...rulesAbove(host.paths.workspace), join(configDirectory, RULES_COPY)],

@@ -51,6 +51,7 @@ const configOf = (
 ) =>
   opencodeConfig({
     toolsUrl: 'http://127.0.0.1:1/beeuni/tools',
+    judgeUrl: 'http://127.0.0.1:9/judge',
     tools: noTools,
     project: { settings: {}, files: [], ownTools: [] },
     ...changes,

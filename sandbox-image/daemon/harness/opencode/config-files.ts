@@ -90,6 +90,7 @@ const agentFile = (agent: CompiledAgent, knownModels: ReadonlySet<string>, tools
     temperature: agent.temperature,
     top_p: agent.topP,
     steps: agent.steps,
+    options: agent.options,
     hidden: agent.hidden,
     permission: permissionOf(agent, tools),
   };
@@ -103,6 +104,8 @@ const modelEntry = (model: ClaimedModel): Rules => ({
   name: model.name,
   limit: { context: model.contextWindowTokens, output: model.maxOutputTokens },
   reasoning: model.reasoning,
+  // Without it OpenCode drops the temperature of an agent (measured, 1.18.33). Source: A39.
+  temperature: true,
   tool_call: true,
   attachment: model.input.includes('image'),
   modalities: { input: model.input, output: ['text'] },
@@ -127,6 +130,7 @@ export const opencodeConfig = (
     modelBaseUrl: string;
     environmentUrl: string;
     toolsUrl: string;
+    judgeUrl: string;
     tools: Tools;
     /** What the project's folder for OpenCode brings. Source: A69. */
     project: Pick<ProjectDirectory, 'settings' | 'files' | 'ownTools'>;
@@ -163,7 +167,11 @@ export const opencodeConfig = (
     enabled_providers: [PROVIDER_ID],
     ...model,
     ...(primary ? { default_agent: session.agent } : {}),
-    ...(compaction === undefined ? {} : { agent: { compaction: { model: `${PROVIDER_ID}/${compaction}` } } }),
+    agent: {
+      // OpenCode's own agent only looks; the rule below every agent's would let it write. Source: A42.
+      ...(agents.some((agent) => agent.name === 'explore') ? {} : { explore: { permission: { edit: 'deny' } } }),
+      ...(compaction === undefined ? {} : { compaction: { model: `${PROVIDER_ID}/${compaction}` } }),
+    },
     provider: {
       [PROVIDER_ID]: {
         npm: '@ai-sdk/openai-compatible',

@@ -28,6 +28,7 @@ describe('pluginSource', () => {
     const source = pluginSource({
       ownTools: ['/c/o/own-tools/x.ts'],
       toolsUrl: 'http://127.0.0.1:1/beeuni/tools',
+      judgeUrl: 'http://127.0.0.1:9/judge',
       tools: [{ name: 'show', description: "It's `x` ${y}\u2028", parameters: { type: 'object' } }],
       environmentUrl: 'http://127.0.0.1:1/env',
       tokenVariable: 'T',

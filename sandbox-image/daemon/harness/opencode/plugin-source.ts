@@ -1,7 +1,7 @@
 // The text of the one plug-in that runs inside OpenCode: it keeps code of the workspace out of the server, gives commands
 // the granted environment, hides OpenCode's own variables from them, names the agent in model calls, and hands calls of
-// Beeuni's and the project's tools to the daemon. Imports nothing. Must not hold a secret.
-// Source: harness-runtimes §2.6, A50, A52, A110, FF8.
+// Beeuni's and the project's tools to the daemon, which also judges calls of subagents. Imports nothing. Must not hold a
+// secret. Source: harness-runtimes §2.6, A50, A52, A110, A127, J7, FF8.
 import { type ToolSpec, UNASKABLE_TOOLS } from '../contract/tools.ts';
 
 /** Variables of the server that a command has no use for. */
@@ -25,6 +25,8 @@ export const OWN_TOOLS = 'own-tools';
 export type PluginSettings = Readonly<{
   environmentUrl: string;
   toolsUrl: string;
+  /** Where the call of a subagent is judged by the rules of the agent that started it. Source: J7. */
+  judgeUrl: string;
   tools: readonly ToolSpec[];
   /** Files of the project's own tools, absolute; what they define wins, what does not load is left out. Source: A51. */
   ownTools: readonly string[];
@@ -94,7 +96,35 @@ const loadOwn = async (file) => {
 };
 for (const file of ${JSON.stringify(settings.ownTools)}) await loadOwn(file);
 for (const name of Object.keys(OWN)) BY_NAME.delete(name);
-export const Beeuni = async () => ({
+const AGENTS = new Map();
+const PARENTS = new Map();
+const parentOf = async (client, id) => {
+  if (!PARENTS.has(id)) {
+    const { data } = await client.session.get({ path: { id } });
+    if (data === undefined) throw new Error('the conversation of this call is not known');
+    PARENTS.set(id, data.parentID ?? null);
+  }
+  return PARENTS.get(id);
+};
+const judge = async (client, { tool, sessionID, callID }, args) => {
+  const parent = await parentOf(client, sessionID);
+  if (parent === null) return;
+  const answer = await fetch(${JSON.stringify(settings.judgeUrl)}, {
+    method: 'POST',
+    headers: { authorization: 'Bearer ' + TOKEN, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      tool,
+      arguments: args ?? {},
+      threadId: sessionID,
+      callId: callID,
+      agent: AGENTS.get(sessionID) ?? null,
+      parentAgent: AGENTS.get(parent) ?? null,
+    }),
+  });
+  const verdict = await answer.json();
+  if (verdict.allowed !== true) throw new Error(verdict.reason ?? 'the call of this subagent could not be judged');
+};
+export const Beeuni = async ({ client }) => ({
   tool: {
     ...Object.fromEntries(
       SPECS.map(({ name, description, parameters }) => [
@@ -115,7 +145,11 @@ export const Beeuni = async () => ({
   },
   'chat.headers': async (input, output) => {
     const agent = typeof input.agent === 'string' ? input.agent : input.agent?.name;
-    if (typeof agent === 'string') output.headers['x-beeuni-agent'] = agent;
+    if (typeof agent === 'string') {
+      output.headers['x-beeuni-agent'] = agent;
+      AGENTS.set(input.sessionID, agent);
+    }
   },
+  'tool.execute.before': (input, output) => judge(client, input, output.args),
 });
 `;

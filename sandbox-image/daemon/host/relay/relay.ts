@@ -18,6 +18,7 @@ import { errorChain } from '#base/errors.ts';
 import type { Logger } from '#base/log.ts';
 import type { ToolHost } from '#daemon/harness/contract/tools.ts';
 import { TURN_HEADER } from '#schema/wire/gateway.ts';
+import { JUDGE_PATH, type JudgeChildCall, serveChildCall } from './child-calls.ts';
 import { errorBody, type WordedError, wordError } from './error-wording.ts';
 import { serveToolCall, TOOLS_PATH } from './tool-calls.ts';
 
@@ -50,6 +51,8 @@ export type Relay = Readonly<{
   open: (target: RelayTarget) => void;
   /** Serves these tools from now on. Source: A110. */
   offerTools: (tools: ToolHost) => void;
+  /** Judges calls of subagents from now on. Source: A127, J7. */
+  judgeBy: (judge: JudgeChildCall) => void;
   /** Sets the ceiling of the model requests that begin from now on; 0 allows nothing. */
   limitModels: (maxModelRequestBytes: number) => void;
   /** Refuses model calls from now on: the session is ending. */
@@ -134,6 +137,7 @@ export const startRelay = async (ports: RelayPorts): Promise<Relay> => {
   let target: RelayTarget | undefined;
   let modelsClosed = false;
   let tools: ToolHost | undefined;
+  let judge: JudgeChildCall | undefined;
 
   /** Sends the request on and gives back the answer's head; `onBytes` may refuse by returning false. */
   const forward = (
@@ -277,6 +281,11 @@ export const startRelay = async (ports: RelayPorts): Promise<Relay> => {
     response.writeHead(401).end();
   };
 
+  const childCall = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (sameSecret(bearerOf(request), ports.token)) return serveChildCall(request, response, judge);
+    response.writeHead(401).end();
+  };
+
   const server = createServer({ noDelay: true, keepAliveTimeout: 60_000, requestTimeout: 0 }, (request, response) => {
     const url = request.url ?? '/';
     response.on('error', () => {});
@@ -284,6 +293,7 @@ export const startRelay = async (ports: RelayPorts): Promise<Relay> => {
       if (url.startsWith('/v1/')) return model(request, response, url.slice('/v1'.length));
       if (url.startsWith('/git/')) return git(request, response, url.slice('/git'.length));
       if (url.startsWith(`${TOOLS_PATH}/`)) return toolCall(request, response, url.slice(TOOLS_PATH.length + 1));
+      if (url === JUDGE_PATH && request.method === 'POST') return childCall(request, response);
       if (url === '/env' && request.method === 'GET') return environment(request, response);
       response.writeHead(404).end();
     };
@@ -304,6 +314,9 @@ export const startRelay = async (ports: RelayPorts): Promise<Relay> => {
     },
     offerTools: (offered) => {
       tools = offered;
+    },
+    judgeBy: (next) => {
+      judge = next;
     },
     limitModels: (maxModelRequestBytes) => {
       if (target !== undefined) target = { ...target, maxModelRequestBytes };

@@ -15,7 +15,8 @@ const body = z.object({
 });
 const MAX_BODY_BYTES = 8_388_608;
 
-const send = (response: ServerResponse, status: number, value: unknown): void => {
+/** Answers with JSON, unless the caller is gone. */
+export const send = (response: ServerResponse, status: number, value: unknown): void => {
   if (response.destroyed) return;
   const text = JSON.stringify(value);
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
@@ -25,7 +26,8 @@ const send = (response: ServerResponse, status: number, value: unknown): void =>
 const refuse = (response: ServerResponse, status: number, message: string): void =>
   send(response, status, { kind: 'failed', message });
 
-const readBody = async (request: IncomingMessage): Promise<unknown> => {
+/** The body as JSON; undefined for one that is too large or no JSON. */
+export const readBody = async (request: IncomingMessage): Promise<unknown> => {
   const parts: Buffer[] = [];
   let size = 0;
   for await (const part of request as AsyncIterable<Buffer>) {

@@ -2,13 +2,14 @@
 // a time. Must not know the protocol beyond its link. Source: A39, A42, A43, A54, A81, A104, A126, A127, A136.
 import { join } from 'node:path';
 import type { TurnEnd } from '../../contract/adapter.ts';
+import { createPermissions, type Permissions, type ToolUse } from '../../judge/permissions.ts';
+import { realPath } from '../../judge/real-path.ts';
 import { createEventMapper } from '../map-events.ts';
 import type { PiAssistant, PiEvent, PiMessage } from '../pi-events.ts';
 import type { RulesText, WorkerStart } from '../protocol.ts';
 import { turnErrorOf } from '../turn-error.ts';
 import { evictImages } from './images.ts';
 import type { Link } from './link.ts';
-import { createPermissions, type Permissions, type ToolUse } from './permissions.ts';
 import { type Persona, PROVIDER_ID } from './persona.ts';
 import type {
   LoadedExtensions,
@@ -22,7 +23,6 @@ import type {
   ThinkingLevel,
   ToolCallVerdict,
 } from './pi-api.ts';
-import { realPath } from './real-path.ts';
 import { findSessionFile } from './session-file.ts';
 import { createTools } from './tools.ts';
 

@@ -2,7 +2,7 @@
 // Must not know Pi. Source: A39, A42, A43, A104, A111, A127.
 import type { PermissionRules } from '#schema/rules/permission.ts';
 import type { CompiledAgent } from '#schema/wire/claim.ts';
-import { skillAction, skillRulesOf } from '../../contract/skills.ts';
+import { rulesOf, skillAction } from '../../contract/skills.ts';
 import type { WorkerStart } from '../protocol.ts';
 import type { KeptImages } from './images.ts';
 
@@ -50,13 +50,6 @@ const EXPLORE_RULES: PermissionRules = {
 /** Only a `deny` hides a skill. Source: A43, A129. */
 const skillsOf = (agent: CompiledAgent | undefined): ((name: string) => boolean) =>
   agent === undefined ? () => true : (name) => skillAction(agent, name) !== 'deny';
-
-/** The rules of an agent with its skills grant in them. Source: A102. */
-const rulesOf = (agent: CompiledAgent | undefined): PermissionRules | undefined => {
-  const skill = agent === undefined ? undefined : skillRulesOf(agent);
-  if (agent === undefined || skill === undefined) return agent?.permission;
-  return typeof agent.permission === 'string' ? { '*': agent.permission, skill } : { ...agent.permission, skill };
-};
 
 const toolsOf = (start: WorkerStart, name: string | null): ReadonlySet<string> | null => {
   const visible = start.visibleTools[name ?? ''];

@@ -2,11 +2,11 @@
 // host offers. Every one is judged again where it is run, since an extension may have changed its arguments meanwhile.
 // Source: A41, A49, A50, A81, A120.
 import { randomBytes } from 'node:crypto';
+import type { Permissions } from '../../judge/permissions.ts';
 import type { PiContent, PiToolResult } from '../pi-events.ts';
 import type { WorkerStart } from '../protocol.ts';
 import { EDIT_OPERATIONS, READ_OPERATIONS, WRITE_OPERATIONS } from './file-operations.ts';
 import type { Link } from './link.ts';
-import type { Permissions } from './permissions.ts';
 import type { BashOperations, PiModule, PiTool } from './pi-api.ts';
 import { createSearchTools } from './search-tools.ts';
 

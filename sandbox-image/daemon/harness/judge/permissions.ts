@@ -1,5 +1,6 @@
 // Whether a call may run: the rules of the agent and, for a subagent, of the session's agent too; what a rule wants
-// asked is asked once per call; what holds for longer than a call is the broker's. Must not know Pi.
+// asked is asked once per call; what holds for longer than a call is the broker's. Must not know any single harness, only
+// the names that tools and their arguments have in one of them.
 // Source: A41, A52, A53, A81, A116 to A121, A127.
 import { randomBytes } from 'node:crypto';
 import { relative, resolve, sep } from 'node:path';
@@ -11,9 +12,9 @@ import {
   type PermissionRules,
   strictest,
 } from '#schema/rules/permission.ts';
-import type { HumanAnswer, HumanRequest } from '../../contract/adapter.ts';
-import type { Skill } from '../../contract/skills.ts';
-import { permissionQuestionOf } from '../../contract/tools.ts';
+import type { HumanAnswer, HumanRequest } from '../contract/adapter.ts';
+import type { Skill } from '../contract/skills.ts';
+import { permissionQuestionOf } from '../contract/tools.ts';
 
 /** One call of a tool. */
 export type ToolUse = Readonly<{ tool: string; callId: string; input: Readonly<Record<string, unknown>> }>;
@@ -29,8 +30,14 @@ type Need = Readonly<{
   always: readonly string[];
 }>;
 
-const CAPABILITY: Readonly<Record<string, string>> = { write: 'edit', find: 'glob', ls: 'list' };
-const FILE_TOOLS: ReadonlySet<string> = new Set(['read', 'edit', 'write', 'ls']);
+const CAPABILITY: Readonly<Record<string, string>> = {
+  write: 'edit',
+  multiedit: 'edit',
+  apply_patch: 'edit',
+  find: 'glob',
+  ls: 'list',
+};
+const FILE_TOOLS: ReadonlySet<string> = new Set(['read', 'edit', 'write', 'multiedit', 'ls', 'list']);
 const SEARCH_TOOLS: ReadonlySet<string> = new Set(['grep', 'glob', 'find']);
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
@@ -79,10 +86,14 @@ const needsOf = (
     const subjects = [text(input['subagent_type'])].filter(Boolean);
     return [{ permission, keys, subjects, always: subjects }];
   }
+  if (tool === 'skill') {
+    const subjects = [text(input['name'])].filter(Boolean);
+    return [{ permission, keys, subjects, always: subjects }];
+  }
   const isFile = FILE_TOOLS.has(tool);
   const isSearch = SEARCH_TOOLS.has(tool);
   if (!isFile && !isSearch) return [{ permission, keys, subjects: [], always: ['*'] }];
-  const { subject, outside } = pathSubject(ports, text(input['path']) || '.');
+  const { subject, outside } = pathSubject(ports, text(input['path']) || text(input['filePath']) || '.');
   const elsewhere = outside ? [outsideNeed(ports.skills, subject)] : [];
   const subjects = isFile ? [subject] : [text(input['pattern'])].filter(Boolean);
   return [...elsewhere, { permission, keys, subjects, always: isFile ? subjects : ['*'] }];

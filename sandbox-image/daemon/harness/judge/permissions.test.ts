@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PermissionRules } from '#schema/rules/permission.ts';
-import type { HumanRequest } from '../../contract/adapter.ts';
+import type { HumanRequest } from '../contract/adapter.ts';
 import { createPermissions, type ToolUse } from './permissions.ts';
 
 const SKILLS = [{ name: 'baking', description: 'd', directory: '/opt/skills/baking', managed: false }];
