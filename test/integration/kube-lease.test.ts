@@ -218,13 +218,13 @@ test('FA14 K29 a leader that was frozen and resumed writes nothing, and ends', a
   assert.equal(await one.exited, 1);
   assert.ok(one.said.slice(saidBefore).includes('lost'));
   // It may still say 'wrote', of a call that was answered while it was frozen; what it did after that is what the server saw.
-  const last = { metadata: { labels: { writer: 'the test' } } };
+  const last = { metadata: { labels: { writer: 'the-test' } } };
   await mergePatch(admin, SERVICE_ACCOUNTS, { namespace, name: 'target' }, last, { manager: 't' });
-  await until('every write has been seen', () => versions.includes('the test'));
+  await until('every write has been seen', () => versions.includes('the-test'));
   end.abort();
   await watching;
   assert.ok(
-    versions.every((writer) => writer === 'two' || writer === 'the test'),
+    versions.every((writer) => writer === 'two' || writer === 'the-test'),
     versions.join(),
   );
   assert.equal((await admin.get(SERVICE_ACCOUNTS, { namespace, name: 'target' }))?.metadata.uid, target.metadata.uid);
