@@ -351,14 +351,14 @@ test('K14 the message about a silent daemon names a time, so that it does not ch
   assert.deepEqual(silent(NOON_MS), silent(NOON_MS + 60_000));
 });
 
-test('D16 a pod that runs is not Ready while its health says nothing, or is about another pod', () => {
+test('J13 D16 a pod that runs is not Ready while its health says nothing, or is about another pod', () => {
   for (const fact of [undefined, aSessionFact(podUid(9))]) {
     const { status } = planSession(running({}, { fact }));
     assert.equal(status?.conditions?.[0]?.status, 'False');
   }
 });
 
-test('J1 a flag that changed does not change the harness of a running Session', () => {
+test('A5 J1 a flag that changed does not change the harness of a running Session', () => {
   const project = aProject({ features: { piHarness: 'Enabled' } });
   const { status, actions } = planSession(running({}, { project }));
   assert.equal(status?.harness?.id, 'opencode');
@@ -366,7 +366,7 @@ test('J1 a flag that changed does not change the harness of a running Session', 
   assert.deepEqual(actions, []);
 });
 
-test('K15 no pod is planned while another of the Session is there, or while our own is not seen yet', () => {
+test('J17 K15 no pod is planned while another of the Session is there, or while our own is not seen yet', () => {
   const base = observed({ slot: { state: 'granted' } });
   const leftover = { ...base, pods: [aPod(1, { deleting: true })] };
   const withOld = withStatus(leftover, { pod: { attempt: 1 } });

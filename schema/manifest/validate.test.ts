@@ -50,6 +50,15 @@ test('a missing manifest, broken YAML, a huge text and a newer version each have
   assert.equal(errorsOf('')[0], 'beeuni.yaml:1:1 SchemaError the manifest must be a map, not nothing');
 });
 
+test('A8 A84 a manifest of the old form is refused, so that it can set no runtime', () => {
+  assert.deepEqual(validate('runtime = "pi"\n', {}, 'beeuni.toml').errors.map(line), [
+    'beeuni.toml:1:1 SchemaError a manifest is YAML; name a .yaml file',
+  ]);
+  const { manifest, errors } = validate(`${MINIMAL.replace('beeuni_version: 2', 'beeuni_version: 1')}runtime: pi\n`);
+  assert.equal(manifest, undefined);
+  assert.match(errors.map(line).join('\n'), /beeuni_version: must be 2/);
+});
+
 test('A86 each required key is named when it is missing', () => {
   assert.deepEqual(errorsOf('runtime: pi\n'), [
     'beeuni.yaml:1:1 SchemaError beeuni_version: is required',

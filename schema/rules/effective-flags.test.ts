@@ -49,7 +49,7 @@ test('a feature that is not available is off, whatever project and platform say'
   });
 });
 
-test('A209 an installation that sets nothing has the gateway on, pi off, and releases and warm sessions unavailable', () => {
+test('A9 A207 A209 an installation that sets nothing has the gateway on, pi off, and releases and warm sessions unavailable', () => {
   assert.deepEqual(featureStatus(effectiveFlags(INHERIT, DEFAULT_PLATFORM_FLAGS)), [
     { name: 'llm_gateway', enabled: true, available: true, source: 'Platform' },
     { name: 'pi_harness', enabled: false, available: true, source: 'Platform' },

@@ -136,7 +136,7 @@ describe('operator, sessions', { skip }, () => {
     assert.equal((stop?.body as { turn: string } | undefined)?.turn, 'wait');
   });
 
-  test('J1 a flag that changes while a Session runs reaches it at its next start only', async () => {
+  test('A5 J1 a flag that changes while a Session runs reaches it at its next start only', async () => {
     await ready('flagged');
     await bench.project({ features: { piHarness: 'Enabled' } });
     const still = await bench.untilSession(

@@ -103,7 +103,7 @@ export const projectCases = (world: () => World): void => {
     assert.ok(!tools(helper).includes('write') && !tools(helper).includes('task'));
   });
 
-  it('A43 A102 A129 uses skills of the project and managed ones, only what the agent is granted', async () => {
+  it('A43 A102 A129 J9 uses skills of the project and managed ones, only what the agent is granted', async () => {
     const { run, call, asked, harness, rig } = world();
     await run('@@say hi', 'writer');
     assert.match(asked().text, /How to bake honey cakes/);
