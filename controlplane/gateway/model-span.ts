@@ -1,6 +1,7 @@
 // Finds the model name in the bytes of a model request, without parsing or copying the rest. Pure.
 // It must not know models; whoever calls puts another name into the same place.
 import { MAX_JSON_DEPTH } from '#base/json-bytes.ts';
+import { type EffortSpan, effortIn, isEffortKey } from './effort.ts';
 import { textAt, walkObject } from './json-span.ts';
 
 /** Where the value of the top-level key `model` is, its text, and the other top-level values that the gateway reads. */
@@ -13,6 +14,8 @@ export type RequestSpan = Readonly<{
   stream: boolean;
   /** Most tokens that the answer may have, as the request says; undefined when it says nothing. */
   maxOutputTokens: number | undefined;
+  /** The reasoning tiers that the request asks for, in the order of the body. */
+  efforts: readonly EffortSpan[];
 }>;
 
 /** Why a body is refused. */
@@ -21,6 +24,7 @@ export type SpanProblem = Readonly<{ ok: false; message: string }>;
 /** Longest model name that is read at all. */
 const MAX_NAME_BYTES = 512;
 const OUTPUT_LIMITS: ReadonlySet<string> = new Set(['max_tokens', 'max_completion_tokens', 'max_output_tokens']);
+const NO_EFFORTS: readonly EffortSpan[] = [];
 const WHOLE = /^\d{1,9}$/;
 
 const refuse = (message: string): SpanProblem => ({ ok: false, message });
@@ -35,6 +39,8 @@ export const findModelSpan = (bytes: Uint8Array): RequestSpan | SpanProblem => {
   let found: Readonly<{ model: string; start: number; end: number }> | undefined;
   let stream = false;
   let maxOutputTokens: number | undefined;
+  let efforts: readonly EffortSpan[] = NO_EFFORTS;
+  let previousEnd: number | undefined;
   const isWhole = walkObject(
     bytes,
     (key, start, end) => {
@@ -55,7 +61,11 @@ export const findModelSpan = (bytes: Uint8Array): RequestSpan | SpanProblem => {
       } else if (OUTPUT_LIMITS.has(key) && end - start <= 9) {
         const text = String.fromCharCode(...bytes.subarray(start, end));
         if (WHOLE.test(text)) maxOutputTokens = Number(text);
+      } else if (isEffortKey(key)) {
+        const effort = effortIn(bytes, { key, start, end, previousEnd });
+        if (effort !== undefined) efforts = [...efforts, effort];
       }
+      previousEnd = end;
       return true;
     },
     MAX_JSON_DEPTH,
@@ -63,11 +73,39 @@ export const findModelSpan = (bytes: Uint8Array): RequestSpan | SpanProblem => {
   if (problem !== undefined) return refuse(problem);
   if (!isWhole) return refuse('the body is not a JSON object, or is nested too deeply');
   if (found === undefined) return refuse('the body names no model');
-  return { ok: true, ...(found as Readonly<{ model: string; start: number; end: number }>), stream, maxOutputTokens };
+  return {
+    ok: true,
+    ...(found as Readonly<{ model: string; start: number; end: number }>),
+    stream,
+    maxOutputTokens,
+    efforts,
+  };
 };
 
 const encoder = new TextEncoder();
+const NOTHING = new Uint8Array();
 
-/** The body with another model name in the same place. */
-export const withModel = (bytes: Uint8Array, span: RequestSpan, model: string): Buffer =>
-  Buffer.concat([bytes.subarray(0, span.start), encoder.encode(JSON.stringify(model)), bytes.subarray(span.end)]);
+/** The body with another model name in the same place, and without the tiers that are to be dropped. */
+export const withModel = (
+  bytes: Uint8Array,
+  span: RequestSpan,
+  model: string,
+  drop: (tier: string) => boolean = () => false,
+): Buffer => {
+  const name = encoder.encode(JSON.stringify(model));
+  const cuts = span.efforts.filter(({ tier }) => drop(tier));
+  if (cuts.length === 0) {
+    return Buffer.concat([bytes.subarray(0, span.start), name, bytes.subarray(span.end)]);
+  }
+  const edits = [
+    ...cuts.map(({ from, to }) => ({ from, to, text: NOTHING })),
+    { from: span.start, to: span.end, text: name },
+  ];
+  const parts: Uint8Array[] = [];
+  let at = 0;
+  for (const { from, to, text } of edits.sort((one, other) => one.from - other.from)) {
+    parts.push(bytes.subarray(at, from), text);
+    at = to;
+  }
+  return Buffer.concat([...parts, bytes.subarray(at)]);
+};

@@ -6,6 +6,7 @@ import type { ProviderKey } from '../app/provider-ports.ts';
 import { type Admitted, isGatewayError, makeAdmit, type Target } from './admit.ts';
 import { type Attempt, type AttemptEnd, startAttempt } from './attempt.ts';
 import type { Hold } from './budgets.ts';
+import { takesTier } from './effort.ts';
 import { errorBody, errorEvent } from './error-shape.ts';
 import { refusedBudget, silentError, wordOf } from './failures.ts';
 import type { KeyPools } from './key-pool.ts';
@@ -102,7 +103,8 @@ export const makeServeCall = (
   ): Promise<AttemptEnd> => {
     const slot = ports.upstreams.take(target.provider);
     try {
-      const body = withModel(admitted.bytes, admitted.span, target.model.id);
+      const { model } = target;
+      const body = withModel(admitted.bytes, admitted.span, model.id, (tier) => !takesTier(tier, model));
       const attempt = startAttempt(attempts, {
         wire,
         slot,

@@ -9,6 +9,7 @@ import {
   type GatewayRig,
   RIG_TIMEOUTS,
   type RigProvider,
+  rigModel,
   rigProvider,
   startGatewayRig,
 } from '#test/support/gateway-rig.ts';
@@ -181,6 +182,30 @@ test('B2 a role stands for the model that the settings give it; FC8 an unknown o
   assert.deepEqual(new Set(rig.usage.map(({ model }) => model)), new Set([`${id}/scripted-large`]));
   for (const name of ['role/compaction', 'role/judge', 'vision', 'role/']) {
     assert.deepEqual([codeOf((await ask(name, 'x')).text)], ['unknown_model'], name);
+  }
+});
+
+test('A216 a tier that a model does not have is dropped, by the tiers of the model that is called, and nothing else is', async () => {
+  const reasons = { models: [rigModel('scripted-large', { reasoning: true })] };
+  const tiers = (...variants: string[]) => ({ models: [rigModel('scripted-large', { reasoning: true, variants })] });
+  const down = { base_url: 'http://127.0.0.1:1/v1', fallback: ['other/scripted-large'] };
+  const cases: readonly (readonly [string, Partial<RigProvider>, string, string | undefined])[] = [
+    ['its own tier', tiers('low', 'high'), 'high', 'high'],
+    ['a tier of another model', tiers('low', 'high'), 'xhigh', undefined],
+    ['auto', reasons, 'auto', undefined],
+    ['a model without a list', reasons, 'any', 'any'],
+    ['a model that does not reason', {}, 'low', undefined],
+    ['the fallback has it', { ...tiers('low'), ...down }, 'high', 'high'],
+    ['the fallback has it not', { ...tiers('high', 'low'), ...down }, 'low', undefined],
+  ];
+  for (const [what, more, effort, sent] of cases) {
+    const id = register(more, other(tiers('high')));
+    const rest = { top_p: 0.5, messages: [{ role: 'user', content: '@@say x' }], tools: [] };
+    const body = { reasoning_effort: effort, model: `${id}/scripted-large`, ...rest };
+    assert.equal((await rig.post('/chat/completions', JSON.stringify(body))).status, 200, what);
+    const asked = ('base_url' in more ? second : first).requests.at(-1)?.body;
+    const effortSent = sent === undefined ? {} : { reasoning_effort: sent };
+    assert.deepEqual(asked, { ...effortSent, model: 'scripted-large', ...rest }, what);
   }
 });
 
