@@ -63,6 +63,7 @@ const claimedModel = (name: string, registry: Registry): ClaimedModel | undefine
         maxOutputTokens: model.max_output,
         input: [...model.input],
         reasoning: model.reasoning,
+        ...(model.variants === undefined ? {} : { variants: model.variants }),
       };
 };
 

@@ -13,6 +13,11 @@ export const claimedModel = z.object({
   maxOutputTokens: z.int().min(1).max(100_000_000),
   input: z.array(z.enum(['text', 'image'])),
   reasoning: z.boolean(),
+  variants: z
+    .array(z.string().max(32))
+    .max(16)
+    .optional()
+    .describe('its reasoning tiers; absent: those of the harness'),
 });
 
 /** Rule of one permission key: an action, or pattern to action. Source: A101. */

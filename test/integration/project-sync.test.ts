@@ -9,8 +9,9 @@ import { systemClock } from '#base/clock.ts';
 import { BeeuniError } from '#base/errors.ts';
 import { createLogger } from '#base/log.ts';
 import { parseYaml } from '#base/yaml.ts';
+import type { StoredPolicy } from '#controlplane/app/agent-policies.ts';
 import { makeModelsApp } from '#controlplane/app/models.ts';
-import { makeProjectConfig } from '#controlplane/app/project-config.ts';
+import { makeProjectConfig, type ProjectConfigApp } from '#controlplane/app/project-config.ts';
 import type { ProjectStore } from '#controlplane/app/project-ports.ts';
 import { makeProjectSync, type ProjectSync } from '#controlplane/app/project-sync.ts';
 import { makeReadProviderKeys } from '#controlplane/app/provider-keys.ts';
@@ -33,7 +34,7 @@ import { type Session, SessionKind } from '#schema/resources/session.ts';
 import { COMPILED_BUDGETS, COMPILED_LIMITS } from '#schema/settings/budgets.ts';
 import { COMPILED_HAB } from '#schema/settings/hab.ts';
 import { type ProviderInput, providerInput } from '#schema/settings/providers.ts';
-import { NO_ROLES } from '#schema/settings/roles.ts';
+import { type ModelRole, NO_ROLES } from '#schema/settings/roles.ts';
 import { type ProjectFact, projectFact, type SyncRequest } from '#schema/wire/sync.ts';
 import { startTestRemote, type TestRemote } from '#test/support/git-server.ts';
 import { freshDatabase, type TestDatabase } from '#test/support/postgres.ts';
@@ -403,27 +404,37 @@ const aSession = (spec: Record<string, unknown> = {}): Session =>
     }),
   );
 
-test('B2 B7 B13 a claim gets base, agent, model, roles, image policies, limits and exactly the granted secrets', async () => {
-  const config = makeProjectConfig({
+/** The settings of claims under saved policies and slots of roles. */
+const claimsWith = (
+  policies: () => readonly StoredPolicy[],
+  slots: Partial<Record<ModelRole, string>>,
+): ProjectConfigApp =>
+  makeProjectConfig({
     store,
     readRegistry: registry.fresh,
     readSecret,
     branchCommit: async (_uid, branch) => (branch === 'develop' ? 'd'.repeat(40) : undefined),
     defaultModel: undefined,
     author: { name: 'Beeuni', email: 'agent@beeuni.dev' },
-    listPolicies: async () => [
-      { agent: 'review', revision: 1, saved: { vision: false, vision_describe: null, vision_keep_images: null } },
-    ],
+    listPolicies: async () => policies(),
     limits: COMPILED_LIMITS,
     settings: {
       current: async () => ({
         revision: 0,
         budgets: COMPILED_BUDGETS,
-        roles: { ...NO_ROLES, compaction: 'demo/scripted-small' },
+        roles: { ...NO_ROLES, ...slots },
         hab: COMPILED_HAB,
       }),
     },
   });
+const policyOf = (agent: string, saved: Partial<StoredPolicy['saved']>): StoredPolicy => ({
+  agent,
+  revision: 1,
+  saved: { vision: null, vision_describe: null, vision_keep_images: null, ...saved },
+});
+
+test('B2 B7 B13 a claim gets base, agent, model, roles, image policies, limits and exactly the granted secrets', async () => {
+  const config = claimsWith(() => [policyOf('review', { vision: false })], { compaction: 'demo/scripted-small' });
   const entry = (env: string, agents: string[]) => ({ env, secretRef: { name: 'app', key: env }, agents });
   const project = aProject({
     secrets: [entry('NPM', ['build']), entry('OTHER', ['review']), entry('THIRD', ['*'])],
@@ -481,6 +492,37 @@ test('B2 B7 B13 a claim gets base, agent, model, roles, image policies, limits a
   assert.equal((await claimOf({ model: 'demo/none' })).model, null);
   assert.equal((await claimOf({ branch: { base: 'develop' } })).baseCommit, 'd'.repeat(40));
   assert.equal(await codeOf(claimOf({ branch: { base: 'nope' } })), 'branch_not_found');
+});
+
+test('B8 B9 B11 A216 a claim tells how each agent sees images, the model that looks at them, and the tiers of models', async () => {
+  let policies: readonly StoredPolicy[] = [];
+  const config = claimsWith(() => policies, { vision: 'demo/scripted-eyes' });
+  const project = aProject({});
+  await remote.commit(repository(), { 'beeuni.yaml': MANIFEST, ...AGENTS });
+  await ask(request());
+  const eyes = { id: 'scripted-eyes', input: ['text', 'image'], reasoning: true, variants: ['low', 'deep'] };
+  await put({ models: [{ id: 'scripted-large' }, { id: 'scripted-small' }, eyes] });
+  const told = async () => {
+    const claim = await config.claimConfig(aSession({ model: 'demo/scripted-eyes' }), project);
+    assert.ok(!('wait' in claim));
+    const [build, review] = claim.agents.map(({ vision }) => vision);
+    return { build, review, looks: claim.roles?.find(({ role }) => role === 'vision')?.model, model: claim.model };
+  };
+  const pixels = { mode: 'pixels', keepImages: 0 };
+  const plain = await told();
+  assert.deepEqual([plain.build, plain.review, plain.looks], [pixels, pixels, 'demo/scripted-eyes']);
+  assert.deepEqual([plain.model?.reasoning, plain.model?.variants], [true, ['low', 'deep']]);
+  // A saved change counts from the next claim.
+  policies = [
+    policyOf('build', { vision_describe: true }),
+    policyOf('review', { vision: false, vision_describe: true }),
+  ];
+  const changed = await told();
+  assert.deepEqual(
+    [changed.build, changed.review, changed.looks],
+    [{ mode: 'descriptions', keepImages: 0 }, { mode: 'off', keepImages: 0 }, 'demo/scripted-eyes'],
+  );
+  await put();
 });
 
 test('a Secret that agents are granted is pushed when it changes, another is not', async () => {

@@ -126,6 +126,17 @@ describe('opencodeConfig', () => {
     assert.ok(!fileOf(aSession({ agents: [anAgent({ model: 'acme/other' })] }), 'agents/dev.md').includes('model'));
   });
 
+  it('A216 names the tiers of a model as its variants, and leaves them to OpenCode where the registry lists none', () => {
+    const listed = { ...model, name: 'acme/deep', reasoning: true, variants: ['low', 'x-high'] };
+    const { provider } = JSON.parse(configOf(aSession({ models: [model, listed] })).content);
+    const { models } = provider.beeuni;
+    assert.deepEqual(models['acme/deep'].variants, {
+      low: { reasoningEffort: 'low' },
+      'x-high': { reasoningEffort: 'x-high' },
+    });
+    assert.equal('variants' in models['acme/coder'], false);
+  });
+
   it('A123 denies the question tool in an unattended session', () => {
     assert.match(fileOf(aSession({ unattended: true }), 'opencode.json'), /"question": "deny"/);
     assert.doesNotMatch(fileOf(aSession(), 'opencode.json'), /"question"/);

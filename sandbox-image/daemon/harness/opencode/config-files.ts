@@ -109,6 +109,10 @@ const modelEntry = (model: ClaimedModel): Rules => ({
   tool_call: true,
   attachment: model.input.includes('image'),
   modalities: { input: model.input, output: ['text'] },
+  // Named tiers take the place of OpenCode's own guess; one that a model lacks is dropped by the gateway. Source: A216.
+  ...(model.variants === undefined
+    ? {}
+    : { variants: Object.fromEntries(model.variants.map((tier) => [tier, { reasoningEffort: tier }])) }),
 });
 
 /** Models of the session, each once. */
