@@ -96,7 +96,7 @@ test('cost is rounded up to whole micro-USD', () => {
   assert.equal(costMicroUsd({ promptTokens: 0, cachedTokens: 0, completionTokens: 0 }, prices), 0);
 });
 
-test('cached tokens cost their own price, and a call is estimated by its bytes and the output that it may have', () => {
+test('B26 cached tokens cost their own price, and a call is estimated by its bytes and the output that it may have', () => {
   const prices = {
     price_input_micro_usd: 1_000_000,
     price_output_micro_usd: 2_000_000,

@@ -185,6 +185,23 @@ test('B2 a role stands for the model that the settings give it; FC8 an unknown o
   }
 });
 
+test('B26 the calls of a session reach the provider with one key and an unchanged beginning, so that its cache is of use', async () => {
+  const id = register({});
+  const sessions = ['cache-a', 'cache-b', 'cache-c', 'cache-d', 'cache-e'];
+  const history = Array.from({ length: 4 }, (_, turn) => ({ role: 'user', content: `turn ${turn}\n@@say x` }));
+  for (const session of sessions) {
+    const mark = first.requests.length;
+    for (let turns = 1; turns <= history.length; turns += 1) {
+      const body = { model: `${id}/scripted-large`, tools: [], messages: history.slice(0, turns) };
+      await rig.post('/chat/completions', JSON.stringify(body), { authorization: `Bearer bs_${session}` });
+    }
+    assert.equal(new Set(keysSince(mark)).size, 1, session);
+    const sent = first.requests.slice(mark).map(({ body }) => JSON.stringify(body).slice(0, -']}'.length));
+    for (const [at, text] of sent.entries()) assert.ok(sent[at + 1]?.startsWith(text) ?? true, text);
+  }
+  assert.ok(new Set(keysSince(0)).size > 1, 'other sessions have other keys');
+});
+
 test('A216 a tier that a model does not have is dropped, by the tiers of the model that is called, and nothing else is', async () => {
   const reasons = { models: [rigModel('scripted-large', { reasoning: true })] };
   const tiers = (...variants: string[]) => ({ models: [rigModel('scripted-large', { reasoning: true, variants })] });

@@ -36,6 +36,14 @@ describe('cutOutput', () => {
     assert.equal(readFileSync(savedIn(shown), 'utf8').length, 15_000);
   });
 
+  it('B27 B28 cuts an output once: what was cut is left as it is', async () => {
+    for (const output of ['x'.repeat(60_000), 'line\n'.repeat(3_000), '🐝'.repeat(20_000)]) {
+      const shown = await cut(output);
+      assert.notEqual(shown, output);
+      assert.equal(await cut(shown), shown);
+    }
+  });
+
   it('cuts also when nothing can be saved', async () => {
     writeFileSync(join(root, 'file'), '');
     const shown = await makeCutOutput(join(root, 'file'))('x'.repeat(60_000));

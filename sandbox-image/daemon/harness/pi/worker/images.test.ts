@@ -21,6 +21,26 @@ describe('evictImages', () => {
     assert.match(JSON.stringify(evictImages(messages, 0)), /sees no images/);
   });
 
+  it('B27 B28 changes each message at most once as a conversation grows, from a place that only moves forward', () => {
+    const all = Array.from({ length: 24 }, (_, at) =>
+      at % 3 === 1 ? { role: 'user', content: 'hi' } : image(`${at}`),
+    );
+    for (const keep of [0, 1, 2, 4, undefined]) {
+      const shapes = all.map(() => new Set<string>());
+      let before: readonly string[] = [];
+      let place = 0;
+      for (let size = 1; size <= all.length; size += 1) {
+        const seen = evictImages(all.slice(0, size), keep).map((message) => JSON.stringify(message));
+        for (const [at, text] of seen.entries()) shapes[at]?.add(text);
+        const changed = before.flatMap((text, at) => (text === seen[at] ? [] : [at]));
+        assert.ok(changed.length <= 1 && (changed[0] ?? place) >= place, `keep ${keep}, size ${size}: ${changed}`);
+        place = changed[0] ?? place;
+        before = seen;
+      }
+      assert.ok(shapes.every(({ size }) => size <= 2));
+    }
+  });
+
   it('B10 keeps the pixels of the newest messages and says where an older image was', () => {
     assert.deepEqual(kept(2), [false, false, true, true]);
     assert.match(JSON.stringify(evictImages(messages, 2)[0]), /one.*older image/);
