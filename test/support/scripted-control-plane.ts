@@ -43,6 +43,8 @@ export type ScriptedControlPlane = Readonly<{
   prompt: (text: string, options?: Partial<Pick<Turn, 'agent' | 'model' | 'parts'>>) => string;
   events: readonly LoggedEvent[];
   eventsOf: (turnId: string) => readonly LoggedEvent[];
+  /** Tells of each event from now on, at once when it is stored. */
+  onStored: (told: (event: LoggedEvent) => void) => void;
   /** Waits for the first event of a type, of a turn if one is given. */
   event: (type: EventType, turnId?: string) => Promise<LoggedEvent>;
   health: () => HealthDocument | undefined;
@@ -91,6 +93,7 @@ export const startScriptedControlPlane = async (options: ControlPlaneOptions): P
   const answers: DeliveredAnswer[] = [];
   let gone = false;
   let deaf = false;
+  let tell: ((event: LoggedEvent) => void) | undefined;
   let unassigned = false;
 
   const guard: Guard<Caller> = {
@@ -114,7 +117,9 @@ export const startScriptedControlPlane = async (options: ControlPlaneOptions): P
       event.type === 'turn.ended' &&
       events.some((other) => other.type === 'turn.ended' && other.turnId === event.turnId);
     if (isSecondEnd) return;
-    events.push({ ...event, seq: events.length + 1, generation: of });
+    const logged = { ...event, seq: events.length + 1, generation: of };
+    events.push(logged);
+    tell?.(logged);
     if (event.type === 'turn.ended' && running?.turn.turnId === event.turnId) running = undefined;
   };
 
@@ -319,6 +324,9 @@ export const startScriptedControlPlane = async (options: ControlPlaneOptions): P
     },
     events,
     eventsOf: (turnId) => events.filter((event) => event.turnId === turnId),
+    onStored: (told) => {
+      tell = told;
+    },
     event: (type, turnId) =>
       until(
         `the event ${type} of ${turnId ?? 'any turn'} is stored`,
