@@ -1,9 +1,9 @@
-// Keeps one OpenCode server running: start, proof, warm-up, restart after an exit with a growing pause, end.
-// Must not know turns. States: starting -> ok -> down -> starting ...; error: it never came up or keeps dying.
+// Keeps one OpenCode server running: its start with proof and warm-up, and its end. Must not know turns.
 // Source: harness-runtimes §2.8, §2.9.
-import { type BackoffBounds, backoffMs } from '#base/backoff.ts';
+import type { BackoffBounds } from '#base/backoff.ts';
 import { type Clock, sleep } from '#base/clock.ts';
 import { asBeeuniError, UnavailableError } from '#base/errors.ts';
+import { keepRunning, type LifeCalls, type RunningState } from '#base/keep-running.ts';
 import type { Logger } from '#base/log.ts';
 import type { OpencodeClient } from './client.ts';
 import { PLUGIN_PROOF } from './plugin-source.ts';
@@ -19,13 +19,6 @@ export type Server = Readonly<{
   /** Id of the session's conversation; a fork changes it. */
   sessionId: () => string;
   lost: AbortSignal;
-}>;
-
-/** State as health tells it. */
-export type SupervisorState = Readonly<{
-  state: 'starting' | 'ok' | 'down' | 'error';
-  error: string | null;
-  restarts: number;
 }>;
 
 /** Ports of the supervisor. */
@@ -47,7 +40,7 @@ export type SupervisorPorts = Readonly<{
 
 /** The supervisor of one server. */
 export type Supervisor = Readonly<{
-  state: () => SupervisorState;
+  state: () => RunningState;
   /** The ready server, undefined while there is none. */
   server: () => Server | undefined;
   /** Kills the process now; a new one is started. */
@@ -67,15 +60,8 @@ const WARM_UP_LIMIT_MS = 120_000;
 /** Starts supervising at once. */
 export const supervise = (ports: SupervisorPorts): Supervisor => {
   const { clock, log } = ports;
-  const stopping = new AbortController();
-  let current: SupervisorState = { state: 'starting', error: null, restarts: 0 };
   let server: Server | undefined;
   let running: OpencodeProcess | undefined;
-
-  const become = (state: SupervisorState['state'], error: string | null): void => {
-    current = { ...current, state, error };
-    ports.onChange();
-  };
 
   /** Waits until the server lists its agents: a request that comes while it starts is never answered. */
   const probeAgents = async (client: OpencodeClient, lost: AbortSignal) => {
@@ -123,15 +109,20 @@ export const supervise = (ports: SupervisorPorts): Supervisor => {
   };
 
   /** One process from start to end; rejects or resolves with why it is gone. */
-  const live = async (): Promise<string> => {
-    const lost = new AbortController();
-    const process = await ports.start(stopping.signal);
+  const live = async ({ ready, lost, stopping }: LifeCalls): Promise<string> => {
+    const gone = new AbortController();
+    const process = await ports.start(stopping);
     running = process;
-    void process.exited.then(() => lost.abort());
+    // Known before a turn ends of it: the next prompt must find a harness that is down, not one that looks well.
+    void process.exited.then((reason) => {
+      server = undefined;
+      lost(reason);
+      gone.abort();
+    });
     try {
-      server = await bringUp(process, lost.signal);
+      server = await bringUp(process, gone.signal);
       log.info('harness is ready', { harness: 'opencode', version: server.version, port: process.port });
-      become('ok', null);
+      ready();
       return await process.exited;
     } catch (error) {
       await process.end(2_000);
@@ -142,38 +133,32 @@ export const supervise = (ports: SupervisorPorts): Supervisor => {
     }
   };
 
-  const loop = async (): Promise<void> => {
-    let failures = 0;
-    while (!stopping.signal.aborted) {
+  const kept = keepRunning({
+    live: async (calls) => {
       const begin = clock.monotonicMs();
-      let reason: string;
-      try {
-        reason = await live();
-      } catch (error) {
-        reason = error instanceof Error ? error.message : String(error);
-        if (!stopping.signal.aborted) log.error('the harness did not start', { err: error });
-      }
-      await ports.endLeftovers();
-      if (stopping.signal.aborted) break;
-      failures = clock.monotonicMs() - begin > STABLE_MS ? 1 : failures + 1;
-      log.warn('the harness ended', { reason, failures });
-      current = { ...current, restarts: current.restarts + 1 };
-      become(failures >= BROKEN_AFTER ? 'error' : 'down', reason);
-      await sleep(clock, backoffMs(RESTART_BACKOFF, failures, ports.random), stopping.signal);
-      if (!stopping.signal.aborted && failures < BROKEN_AFTER) become('starting', reason);
-    }
-    become('down', null);
-  };
-  const done = loop().catch((error: unknown) => log.error('the supervisor broke', { err: error }));
+      const reason = await live(calls);
+      return { reason, isProven: clock.monotonicMs() - begin > STABLE_MS };
+    },
+    cleanUp: ports.endLeftovers,
+    onGiveUp: () => {},
+    onChange: ports.onChange,
+    backoff: RESTART_BACKOFF,
+    brokenAfter: BROKEN_AFTER,
+    maxRestarts: Number.POSITIVE_INFINITY,
+    what: 'the harness',
+    clock,
+    random: ports.random,
+    log,
+  });
 
   return {
-    state: () => current,
+    state: kept.state,
     server: () => server,
     kill: async () => {
       await running?.end(0);
     },
     stop: async (deadlineMs) => {
-      stopping.abort();
+      const { done } = kept.stop();
       await running?.end(deadlineMs);
       await done;
     },

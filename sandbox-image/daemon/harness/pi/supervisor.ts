@@ -1,8 +1,8 @@
-// Keeps one thread with Pi running: start, ready, restart after an end with a growing pause, stop. A thread that cannot be
-// ended is the end of the process. Must not know turns. States as of the other harness: starting, ok, down, error.
+// Keeps one thread with Pi running. A thread that cannot be ended is the end of the process. Must not know turns.
 // Source: D13, FB10, harness-runtimes §3.5.
-import { type BackoffBounds, backoffMs } from '#base/backoff.ts';
-import { type Clock, sleep } from '#base/clock.ts';
+import type { BackoffBounds } from '#base/backoff.ts';
+import type { Clock } from '#base/clock.ts';
+import { keepRunning, type RunningState } from '#base/keep-running.ts';
 import type { Logger } from '#base/log.ts';
 import type { FromWorker } from './protocol.ts';
 import type { PiThread } from './thread.ts';
@@ -12,13 +12,6 @@ export type ReadyFacts = Extract<FromWorker, { kind: 'ready' }>;
 
 /** A thread that is ready for turns. `lost` fires when it is gone. */
 export type LiveThread = Readonly<{ thread: PiThread; facts: ReadyFacts; lost: AbortSignal }>;
-
-/** State as health tells it. */
-export type SupervisorState = Readonly<{
-  state: 'starting' | 'ok' | 'down' | 'error';
-  error: string | null;
-  restarts: number;
-}>;
 
 /** Ports of the supervisor. */
 export type SupervisorPorts = Readonly<{
@@ -36,7 +29,7 @@ export type SupervisorPorts = Readonly<{
 
 /** The supervisor of one thread at a time. */
 export type Supervisor = Readonly<{
-  state: () => SupervisorState;
+  state: () => RunningState;
   live: () => LiveThread | undefined;
   /** The thread did what it is for: its end begins a new count of failures. */
   proven: () => void;
@@ -50,65 +43,49 @@ const MAX_RESTARTS = 40;
 
 /** Starts supervising. */
 export const supervise = (ports: SupervisorPorts): Supervisor => {
-  const { clock, log } = ports;
-  const stopping = new AbortController();
-  let current: SupervisorState = { state: 'starting', error: null, restarts: 0 };
+  const { log } = ports;
   let live: LiveThread | undefined;
   let running: PiThread | undefined;
   let isProven = false;
 
-  const become = (state: SupervisorState['state'], error: string | null): void => {
-    current = { ...current, state, error };
-    ports.onChange();
-  };
-
-  const loop = async (): Promise<void> => {
-    let failures = 0;
-    while (!stopping.signal.aborted) {
+  const kept = keepRunning({
+    live: async ({ ready, lost }) => {
       isProven = false;
-      const lost = new AbortController();
+      const gone = new AbortController();
       const thread = ports.start((facts) => {
-        live = { thread, facts, lost: lost.signal };
+        live = { thread, facts, lost: gone.signal };
         log.info('harness is ready', { harness: 'pi', version: facts.version });
-        become('ok', null);
+        ready();
       });
       running = thread;
       const { reason, stuck } = await thread.ended;
       live = undefined;
       running = undefined;
-      if (stuck) become('down', reason);
-      lost.abort();
-      await ports.cleanUp();
-      if (stuck) {
-        log.error('the thread of the harness cannot be ended', { reason });
-        ports.onStuck(`the thread of the harness cannot be ended: ${reason}`);
-        return;
-      }
-      if (stopping.signal.aborted) break;
-      failures = isProven ? 1 : failures + 1;
-      log.warn('the harness ended', { reason, failures });
-      current = { ...current, restarts: current.restarts + 1 };
-      if (current.restarts > MAX_RESTARTS) {
-        become('down', reason);
-        ports.onStuck(`the thread of the harness was replaced ${MAX_RESTARTS} times; the last time: ${reason}`);
-        return;
-      }
-      become(failures >= BROKEN_AFTER ? 'error' : 'down', reason);
-      await sleep(clock, backoffMs(RESTART_BACKOFF, failures, ports.random), stopping.signal);
-      if (!stopping.signal.aborted && failures < BROKEN_AFTER) become('starting', reason);
-    }
-    become('down', null);
-  };
-  const done = loop().catch((error: unknown) => log.error('the supervisor broke', { err: error }));
+      // Known before the turn ends of it: the next prompt must find a harness that is down, not one that looks well.
+      lost(reason);
+      gone.abort();
+      return { reason, isProven, giveUp: stuck };
+    },
+    cleanUp: ports.cleanUp,
+    onGiveUp: ports.onStuck,
+    onChange: ports.onChange,
+    backoff: RESTART_BACKOFF,
+    brokenAfter: BROKEN_AFTER,
+    maxRestarts: MAX_RESTARTS,
+    what: 'the thread of the harness',
+    clock: ports.clock,
+    random: ports.random,
+    log,
+  });
 
   return {
-    state: () => current,
+    state: kept.state,
     live: () => live,
     proven: () => {
       isProven = true;
     },
     stop: async () => {
-      stopping.abort();
+      const { done } = kept.stop();
       running?.end('it was stopped');
       await done;
     },
