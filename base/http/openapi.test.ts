@@ -63,5 +63,10 @@ test('answers have their media type, an empty one has none, and a route names ho
   );
   assert.deepEqual(Object.keys(operation('get').responses), ['200', '400']);
   assert.equal(operation('post').responses['204']?.content, undefined);
-  assert.deepEqual(Object.keys(operation('get').responses['200']?.content ?? {}), ['text/event-stream']);
+  const content = operation('get').responses['200']?.content ?? {};
+  assert.deepEqual(Object.keys(content), ['text/event-stream']);
+  const { schema } = content['text/event-stream'] as { schema: Record<string, { properties: { data: object } }> };
+  const { contentMediaType, contentSchema } = schema['then']?.properties.data as Record<string, unknown>;
+  assert.equal(contentMediaType, 'application/json');
+  assert.ok('n' in (contentSchema as { properties: object }).properties, 'an event is described, its data inside');
 });

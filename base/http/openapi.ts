@@ -95,13 +95,30 @@ const STATUS_WORDS: Readonly<Record<string, string>> = {
   204: 'No content',
 };
 
+/** A body of server-sent events is described by one of its events: of the log, or about the stream itself. */
+const eventSchema = (data: Json): Json => {
+  const json = { type: 'string', contentMediaType: 'application/json' };
+  return {
+    type: 'object',
+    required: ['event', 'data'],
+    properties: { id: { type: 'string' }, event: { type: 'string' }, data: json },
+    if: { required: ['id'] },
+    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema; nobody awaits it.
+    then: { properties: { data: { ...json, contentSchema: data } } },
+    description:
+      'An event with an id can be resumed after. One without says something of the stream: hello, reset, error.',
+  };
+};
+
 const responses = (route: Route): Json => {
   const declared = Object.entries(route.responses).map(([status, schema]) => {
     const description = STATUS_WORDS[status] ?? 'Answer';
     if (status === '204') return [status, { description }];
     const media = route.stream === undefined ? 'application/json' : MEDIA[route.stream];
     const headers = route.etag === undefined ? {} : { headers: { ETag: { schema: { type: 'string' } } } };
-    return [status, { description, ...headers, content: { [media]: { schema: jsonSchema(schema, 'output') } } }];
+    const json = jsonSchema(schema, 'output');
+    const shown = route.stream === 'sse' ? eventSchema(json) : json;
+    return [status, { description, ...headers, content: { [media]: { schema: shown } } }];
   });
   const failed = errorStatuses(route).map((status) => [status, { $ref: `#/components/responses/Error${status}` }]);
   return Object.fromEntries([...declared, ...failed]);

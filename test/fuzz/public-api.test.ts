@@ -58,6 +58,19 @@ after(async () => {
   if (folder !== undefined) await rm(folder, { recursive: true, force: true });
 });
 
+/** Calls of event streams that would never end, end at the head of the log; what is no word for it stays as it is. */
+const HOOKS = `
+import schemathesis
+
+@schemathesis.hook
+def before_call(ctx, case, kwargs):
+    if case.operation.definition.raw.get("operationId") != "streamEvents":
+        return
+    query = dict(case.query or {})
+    if query.get("follow") in (None, "true", ["true"]):
+        case.query = {**query, "follow": "false"}
+`;
+
 /** The document with names of objects that are there, so that calls get past the first question. */
 const withKnownNames = (from: Document): Document => {
   const known = (path: string, name: string): readonly string[] | undefined => {
@@ -93,7 +106,7 @@ test(
     assert.ok(!('missing' in fuzzer));
     const file = join(folder, 'known.json');
     await writeFile(file, JSON.stringify(withKnownNames(document)));
-    const endless = PUBLIC_ROUTES.filter(({ stream }) => stream !== undefined).map(({ operationId }) => operationId);
+    await writeFile(join(folder, 'hooks.py'), HOOKS);
     const sandboxed = PUBLIC_ROUTES.filter(({ path }) => path.includes('/sessions/:name/')).map(
       ({ operationId }) => operationId,
     );
@@ -123,9 +136,9 @@ test(
       ['--checks', checks.join(','), '--phases', 'examples,coverage,fuzzing', '--mode', 'all', '--seed', SEED],
       ['--max-time', String(SECONDS), '--workers', '1', '--request-timeout', '20', '--continue-on-failure'],
       ['--suppress-health-check', 'all', '--warnings', 'off'],
-      endless.flatMap((id) => ['--exclude-operation-id', id]),
     ].flat();
-    const child = spawn(fuzzer.schemathesis, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
+    const env = { ...process.env, PYTHONDONTWRITEBYTECODE: '1', SCHEMATHESIS_HOOKS: join(folder, 'hooks.py') };
+    const child = spawn(fuzzer.schemathesis, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
     const output: string[] = [];
     for (const stream of [child.stdout, child.stderr])
       stream.on('data', (text: Buffer) => output.push(text.toString('utf8')));
