@@ -66,7 +66,7 @@ test('answers have their media type, an empty one has none, and a route names ho
   const content = operation('get').responses['200']?.content ?? {};
   assert.deepEqual(Object.keys(content), ['text/event-stream']);
   const { schema } = content['text/event-stream'] as { schema: Record<string, { properties: { data: object } }> };
-  const { contentMediaType, contentSchema } = schema['then']?.properties.data as Record<string, unknown>;
+  const { contentMediaType, contentSchema } = (schema['then']?.properties.data ?? {}) as Record<string, unknown>;
   assert.equal(contentMediaType, 'application/json');
   assert.ok('n' in (contentSchema as { properties: object }).properties, 'an event is described, its data inside');
 });
