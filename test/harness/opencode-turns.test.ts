@@ -8,6 +8,7 @@ import { CAPABILITIES } from '#schema/wire/runtime.ts';
 import type { DaemonProcess } from '#test/support/daemon-process.ts';
 import { openLatch, waitForLatch } from '#test/support/latch.ts';
 import { whyNoOpencode } from '#test/support/opencode.ts';
+import { findInMemory } from '#test/support/process-memory.ts';
 import type { LoggedEvent } from '#test/support/scripted-control-plane.ts';
 import { until } from '#test/support/until.ts';
 import { BRANCH, CANARY, makeRig, type Rig } from './rig.ts';
@@ -284,7 +285,7 @@ describe('a session with OpenCode', { skip, timeout: 900_000 }, () => {
     assert.equal(await request.closed, true, 'the call to the provider is cut');
   });
 
-  it('keeps every credential but the loopback token out of harness, tools and files', async () => {
+  it('FF1 G30 keeps every credential but the loopback token out of harness, tools, files and memory', async () => {
     const turnId = await run(
       `@@tool bash {"command":"cat /proc/self/environ | tr '\\\\0' '\\\\n'; ${waitForLatch('looked')}","description":"d"}\n@@say ok`,
     );
@@ -301,6 +302,17 @@ describe('a session with OpenCode', { skip, timeout: 900_000 }, () => {
       const line = contentOf(`/proc/${pid}/cmdline`);
       for (const secret of secrets)
         assert.ok(!environment.includes(secret) && !line.includes(secret), `process ${pid}`);
+    }
+    // What a core of it would hold: the daemon knows its own credential and no key, the harness and its tools know none.
+    const own = controlPlane.credentials().at(-1) ?? '';
+    const inDaemon = findInMemory(daemon.pid, [CANARY.providerKey, own]);
+    assert.deepEqual(inDaemon.found, [own]);
+    for (const pid of ours.filter((each) => Number(each) !== daemon.pid)) {
+      assert.deepEqual(
+        findInMemory(pid, [CANARY.providerKey, own]).found,
+        [],
+        `memory of ${contentOf(`/proc/${pid}/cmdline`)}`,
+      );
     }
     openLatch(folders.workspace, 'looked');
     await endOf(turnId);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { DaemonProcess } from '#test/support/daemon-process.ts';
 import { whyNoPi } from '#test/support/pi.ts';
+import { findInMemory } from '#test/support/process-memory.ts';
 import type { LoggedEvent } from '#test/support/scripted-control-plane.ts';
 import { until } from '#test/support/until.ts';
 import { BRANCH, CANARY, makeRig, type Rig } from './rig.ts';
@@ -186,7 +187,7 @@ export default (pi: any) => pi.registerTool({ name: 'block', label: 'b', descrip
     assert.equal(commandsNamed('beeuni-pi-sleeper').length, 0);
   });
 
-  it('keeps every credential but the loopback token out of tools, files and logs', async () => {
+  it('FF1 G30 keeps every credential but the loopback token out of tools, files and logs, and provider keys out of memory', async () => {
     const turnId = await run(
       '@@tool bash {"command":"printenv; cat /proc/$PPID/environ | tr \'\\\\0\' \'\\\\n\'"}\n@@say ok',
     );
@@ -196,6 +197,9 @@ export default (pi: any) => pi.registerTool({ name: 'block', label: 'b', descrip
     const told = JSON.stringify(controlPlane.eventsOf(turnId));
     assert.match(told, /BEEUNI_SESSION=fix-login/);
     for (const secret of secrets) assert.ok(!told.includes(secret));
+    // What a core of it would hold: harness and daemon are one process, which knows its own credential and no provider key.
+    const own = controlPlane.credentials().at(-1) ?? '';
+    assert.deepEqual(findInMemory(daemon.pid, [CANARY.providerKey, own]).found, [own]);
     for (const folder of [folders.workspace, folders.data, folders.config, folders.home, folders.temporary]) {
       for (const file of filesBelow(folder)) {
         const content = readFileSync(file, 'latin1');
