@@ -38,6 +38,8 @@ export type CallOptions = Readonly<{
   signal?: AbortSignal | undefined;
   timeoutMs?: number | undefined;
   headers?: Readonly<Record<string, string>> | undefined;
+  /** The body as JSON text, for a caller that has it as text already; the input's own is not sent then. */
+  bodyText?: string | undefined;
   /** Streams only: silence after which the stream counts as broken; Infinity when absent. */
   silenceMs?: number | undefined;
 }>;
@@ -208,7 +210,7 @@ export const createClient = (options: ClientOptions): Client => {
         headers,
         redirect: 'manual',
         signal: signals,
-        ...(hasBody ? { body: JSON.stringify(input.body ?? {}) } : {}),
+        ...(hasBody ? { body: call.bodyText ?? JSON.stringify(input.body ?? {}) } : {}),
       });
     } catch (error) {
       throw readError(route, call, limit, error);

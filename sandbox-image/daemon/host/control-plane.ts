@@ -3,7 +3,6 @@
 import { readFile } from 'node:fs/promises';
 import { UnavailableError } from '#base/errors.ts';
 import { createClient } from '#base/http/client.ts';
-import type { DaemonEvent } from '#schema/events/envelope.ts';
 import { type ClaimAnswer, type ClaimRequest, claimRoute } from '#schema/wire/claim.ts';
 import { type HealthDocument, healthReportRoute } from '#schema/wire/health.ts';
 import type { DeliveredAnswer } from '#schema/wire/requests.ts';
@@ -38,7 +37,8 @@ export type ReportAnswer = Readonly<{
 export type SessionCalls = Readonly<{
   reportHealth: (document: HealthDocument, signal?: AbortSignal) => Promise<ReportAnswer>;
   takeNextTurn: (signal?: AbortSignal) => Promise<Turn | null>;
-  appendEvents: (events: readonly DaemonEvent[], signal?: AbortSignal) => Promise<Readonly<{ acknowledgedN: number }>>;
+  /** Each line is the JSON of an event. */
+  appendEvents: (lines: readonly string[], signal?: AbortSignal) => Promise<Readonly<{ acknowledgedN: number }>>;
   bye: (reason: string) => Promise<void>;
   /** The web as the control plane offers it. Source: A115. */
   web: Readonly<{
@@ -89,8 +89,10 @@ export const makeSessionCalls = (ports: ControlPlanePorts, credential: string): 
     reportHealth: async (document, signal) =>
       (await client.call(healthReportRoute, { body: document }, options(signal))).body,
     takeNextTurn: async (signal) => (await client.call(nextTurnRoute, { body: {} }, options(signal))).body.turn,
-    appendEvents: async (events, signal) =>
-      (await client.call(appendEventsRoute, { body: { events: [...events] } }, options(signal))).body,
+    appendEvents: async (lines, signal) => {
+      const bodyText = `{"events":[${lines.join(',')}]}`;
+      return (await client.call(appendEventsRoute, { body: { events: [] } }, { ...options(signal), bodyText })).body;
+    },
     bye: async (reason) => {
       await client.call(byeRoute, { body: { reason } }, { timeoutMs: BYE_TIMEOUT_MS });
     },

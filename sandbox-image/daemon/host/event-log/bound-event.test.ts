@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { boundData, MAX_DATA_CHARACTERS, storableText } from './bound-event.ts';
+import { boundData, boundedJson, MAX_DATA_CHARACTERS, storableText } from './bound-event.ts';
 
 describe('boundData', () => {
   it('keeps data that is small as it is', () => {
@@ -19,6 +19,17 @@ describe('boundData', () => {
 
   it('gives up on data that is large in another way, and says so', () => {
     assert.deepEqual(boundData({ list: Array.from({ length: 200_000 }, (_, at) => at) }), { cut: true });
+  });
+
+  it('is written as JSON in one pass with the same result', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue({ maxDepth: 30 })), (data) => {
+        assert.deepEqual(JSON.parse(boundedJson(data)), JSON.parse(JSON.stringify(boundData(data))));
+      }),
+      { numRuns: 100 },
+    );
+    const odd = { text: 'a\u0000b\ud800', big: 5n, long: 'x'.repeat(300_000) };
+    assert.equal(boundedJson(odd), JSON.stringify(boundData(odd)));
   });
 
   it('fits for any data and holds no NUL or lone surrogate', () => {

@@ -30,3 +30,27 @@ export const boundData = (data: Readonly<Record<string, unknown>>): Record<strin
   }
   return { cut: true };
 };
+
+/** NUL and lone surrogates as JSON writes them. */
+const UNSTORABLE = /\\u0000|\\ud[89a-f]/i;
+
+/** Whether nothing in the text can be nested too deep: that takes as many brackets. */
+const isShallow = (json: string): boolean => {
+  let brackets = 0;
+  for (let at = 0; at < json.length; at += 1) {
+    const code = json.charCodeAt(at);
+    if (code === 0x5b || code === 0x7b) brackets += 1;
+  }
+  return brackets <= MAX_DEPTH;
+};
+
+/** `boundData` as JSON text. What fits as it is, and nearly everything does, is written once. */
+export const boundedJson = (data: Readonly<Record<string, unknown>>): string => {
+  try {
+    const json = JSON.stringify(data);
+    if (json.length <= MAX_DATA_CHARACTERS && !UNSTORABLE.test(json) && isShallow(json)) return json;
+  } catch {
+    // A value that JSON does not know.
+  }
+  return JSON.stringify(boundData(data));
+};

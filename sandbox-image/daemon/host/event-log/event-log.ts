@@ -7,7 +7,7 @@ import { asBeeuniError, ConflictError, InvalidError, UnauthenticatedError } from
 import type { Logger } from '#base/log.ts';
 import type { DaemonEvent, EventType, TypedEvent } from '#schema/events/envelope.ts';
 import { MAX_APPEND_EVENTS } from '#schema/wire/turns.ts';
-import { boundData } from './bound-event.ts';
+import { boundedJson } from './bound-event.ts';
 import { closingsOf } from './close-leftovers.ts';
 import type { Batch, Leftovers, Spool } from './spool.ts';
 
@@ -18,8 +18,8 @@ export type EventPlace = Readonly<{ threadId: string; turnId: string | null; hid
 export type EventLogPorts = Readonly<{
   spool: Spool;
   leftovers: Leftovers;
-  /** Sends a batch; resolves with the highest number that is stored. Rejects with a BeeuniError. */
-  append: (events: readonly DaemonEvent[], signal: AbortSignal) => Promise<Readonly<{ acknowledgedN: number }>>;
+  /** Sends a batch, each line the JSON of an event; resolves with the highest number that is stored. Rejects with a BeeuniError. */
+  append: (lines: readonly string[], signal: AbortSignal) => Promise<Readonly<{ acknowledgedN: number }>>;
   /** A fresh id, at most 64 characters, unique in the installation. */
   newId: (n: number) => string;
   /** The control plane refuses this daemon: a newer claim exists, or the credential is gone. */
@@ -77,6 +77,9 @@ export const startEventLog = (ports: EventLogPorts): EventLog => {
   const { spool, clock, log } = ports;
   const { softBytes, hardBytes } = ports.limits ?? DEFAULT_LIMITS;
   const stopped = new AbortController();
+  /** Lines of this moment: one write takes them all. */
+  let pending: string[] = [];
+  let pendingCharacters = 0;
   const memory: string[] = [];
   let lastN = 0;
   let acknowledgedN = 0;
@@ -84,33 +87,49 @@ export const startEventLog = (ports: EventLogPorts): EventLog => {
   let droppedEvents = 0;
   let waiters: Waiter[] = [];
 
-  const store = (line: string): void => {
+  const settle = (): void => {
+    if (pending.length === 0) return;
+    const lines = pending;
+    pending = [];
+    pendingCharacters = 0;
     if (memory.length === 0) {
       try {
-        spool.append(line);
+        spool.append(lines.join('\n'));
         return;
       } catch (error) {
         log.error('the event spool takes nothing; events are kept in memory', { err: error });
       }
     }
-    memory.push(line);
+    memory.push(...lines);
   };
 
-  const write = (event: Omit<DaemonEvent, 'n' | 'id'> & Readonly<{ id?: string }>): number => {
+  const store = (line: string): void => {
+    pending.push(line);
+    pendingCharacters += line.length;
+    if (pending.length === 1) setImmediate(settle);
+  };
+
+  /** `data` is JSON text. */
+  const write = (
+    envelope: Omit<DaemonEvent, 'n' | 'id' | 'data'> & Readonly<{ id?: string }>,
+    data: string,
+  ): number => {
     lastN += 1;
-    const { id, ...rest } = event;
-    store(JSON.stringify({ n: lastN, id: id ?? ports.newId(lastN), ...rest } satisfies DaemonEvent));
+    const { id, ...rest } = envelope;
+    const head = JSON.stringify({ n: lastN, id: id ?? ports.newId(lastN), ...rest });
+    store(`${head.slice(0, -1)},"data":${data}}`);
     kick();
     return lastN;
   };
 
   const isLeftOut = (type: EventType): boolean => {
-    const waiting = spool.waitingBytes();
-    if (waiting > hardBytes || memory.length >= MAX_MEMORY_LINES) return !KEPT.has(type);
+    const waiting = spool.waitingBytes() + pendingCharacters;
+    if (waiting > hardBytes || memory.length + pending.length >= MAX_MEMORY_LINES) return !KEPT.has(type);
     return type === 'message.part.delta' && (waiting > softBytes || memory.length > 0);
   };
 
   const nextBatch = (): Batch => {
+    settle();
     const fromDisk = spool.next(MAX_APPEND_EVENTS);
     if (fromDisk.lines.length > 0) return fromDisk;
     return { lines: memory.slice(0, MAX_APPEND_EVENTS), bytes: 0 };
@@ -133,6 +152,7 @@ export const startEventLog = (ports: EventLogPorts): EventLog => {
   };
 
   const stop = (): void => {
+    settle();
     stopped.abort();
     for (const waiter of waiters.splice(0)) waiter.resolve(false);
   };
@@ -142,7 +162,8 @@ export const startEventLog = (ports: EventLogPorts): EventLog => {
     ports.onRefused(reason);
   };
 
-  const emptied = (event: DaemonEvent): DaemonEvent => ({ ...event, hidden: true, data: { refused: true } });
+  const emptied = (line: string): string =>
+    JSON.stringify({ ...(JSON.parse(line) as DaemonEvent), hidden: true, data: { refused: true } });
 
   const sendAll = async (): Promise<void> => {
     let failures = 0;
@@ -152,10 +173,10 @@ export const startEventLog = (ports: EventLogPorts): EventLog => {
       const whole = nextBatch();
       if (whole.lines.length === 0) return;
       const batch = size < whole.lines.length ? prefix(whole, size) : whole;
-      const events = batch.lines.map((line) => JSON.parse(line) as DaemonEvent);
       try {
-        await ports.append(empty ? events.map(emptied) : events, stopped.signal);
-        acknowledge(batch, events.at(-1)?.n ?? acknowledgedN);
+        await ports.append(empty ? batch.lines.map(emptied) : batch.lines, stopped.signal);
+        const last = JSON.parse(batch.lines.at(-1) ?? '{}') as Partial<DaemonEvent>;
+        acknowledge(batch, last.n ?? acknowledgedN);
         failures = 0;
         size = MAX_APPEND_EVENTS;
         empty = false;
@@ -168,7 +189,8 @@ export const startEventLog = (ports: EventLogPorts): EventLog => {
             size = Math.max(1, Math.floor(batch.lines.length / 2));
             continue;
           }
-          log.error('an event was refused', { type: events[0]?.type, n: events[0]?.n, code: error.code, err: error });
+          const { type, n } = JSON.parse(batch.lines[0] ?? '{}') as Partial<DaemonEvent>;
+          log.error('an event was refused', { type, n, code: error.code, err: error });
           if (!empty) {
             empty = true;
             continue;
@@ -196,11 +218,15 @@ export const startEventLog = (ports: EventLogPorts): EventLog => {
   };
 
   for (const event of ports.leftovers.events) {
-    const { n: _n, ...rest } = event;
-    write(rest);
+    const { n: _n, data, ...rest } = event;
+    write(rest, JSON.stringify(data));
   }
   const at = new Date(clock.nowMs()).toISOString();
-  for (const event of closingsOf(ports.leftovers.events)) write({ ...event, at, hidden: false, causedBy: null });
+  for (const event of closingsOf(ports.leftovers.events)) {
+    const { data, ...rest } = event;
+    write({ ...rest, at, hidden: false, causedBy: null }, JSON.stringify(data));
+  }
+  settle();
   ports.leftovers.forget();
 
   return {
@@ -211,15 +237,15 @@ export const startEventLog = (ports: EventLogPorts): EventLog => {
           log.warn('events are left out: the spool is full', { waitingBytes: spool.waitingBytes() });
         return 0;
       }
-      return write({
+      const envelope = {
         type: event.type,
         at: new Date(clock.nowMs()).toISOString(),
         threadId: place.threadId,
         turnId: place.turnId,
         hidden: place.hidden ?? false,
         causedBy: null,
-        data: boundData(event.data),
-      });
+      };
+      return write(envelope, boundedJson(event.data));
     },
     flush: (deadlineMs) => {
       if (acknowledgedN >= lastN) return Promise.resolve(true);
@@ -239,7 +265,7 @@ export const startEventLog = (ports: EventLogPorts): EventLog => {
         waiters.push(waiter);
       });
     },
-    waitingBytes: () => spool.waitingBytes(),
+    waitingBytes: () => spool.waitingBytes() + pendingCharacters,
     stop,
   };
 };

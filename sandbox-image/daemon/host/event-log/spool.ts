@@ -1,5 +1,5 @@
 // The event log on disk: one file of lines per daemon, a small file with the number that the control plane has, and
-// what daemons before this one left behind. Writes are synchronous, so a killed daemon loses nothing that it emitted.
+// what daemons before this one left behind. Writes are synchronous; the log hands on the events of one moment together.
 // Must not know the control plane. Source: FB9.
 import {
   closeSync,
@@ -24,9 +24,10 @@ const NUMBER_WIDTH = 20;
 /** One batch of lines that the control plane does not have yet. */
 export type Batch = Readonly<{ lines: readonly string[]; bytes: number }>;
 
-/** The spool of this daemon. `append` throws Node's error (`ENOSPC`) and then holds no part of the line. */
+/** The spool of this daemon. `append` throws Node's error (`ENOSPC`) and then holds no part of the lines. */
 export type Spool = Readonly<{
-  append: (line: string) => void;
+  /** One line, or several with line ends between them. */
+  append: (lines: string) => void;
   /** The oldest unacknowledged lines, at most `maxLines`; empty when there are none. */
   next: (maxLines: number) => Batch;
   /** The control plane has the first `bytes` of what `next` gave, the last of them numbered `n`. */
@@ -46,8 +47,8 @@ export const openSpool = (directory: string, name: string): Spool => {
   let begin = 0;
   let end = 0;
   return {
-    append: (line) => {
-      const bytes = Buffer.from(`${line}\n`, 'utf8');
+    append: (lines) => {
+      const bytes = Buffer.from(`${lines}\n`, 'utf8');
       let written = 0;
       try {
         while (written < bytes.length) {
