@@ -1,7 +1,7 @@
 // Waiting for a state with a deadline; the only way in which a test waits. Must not know what is waited for.
 
 /** How long a test waits before it says what it saw last; it only keeps a test from hanging. Units: milliseconds. */
-const DEADLINE_MS = 120_000;
+const DEADLINE_MS = 240_000;
 const EVERY_MS = 20;
 
 /**

@@ -68,6 +68,12 @@ export const writeConfig = (
   renameSync(next, directory);
 };
 
+/**
+ * An empty catalogue of public models in place of the built-in one: every model is in our configuration, and reading the
+ * built-in one takes 3 s of CPU at each start (measured, 1.18.33).
+ */
+const catalogueOf = (paths: SandboxPaths): string => join(paths.data, 'models.json');
+
 /** The whole environment of the process. Source: harness-runtimes §2.1. */
 export const opencodeEnvironment = (settings: ProcessSettings, password: string): Record<string, string> => {
   const { paths } = settings;
@@ -86,6 +92,7 @@ export const opencodeEnvironment = (settings: ProcessSettings, password: string)
     OPENCODE_DISABLE_PROJECT_CONFIG: '1',
     OPENCODE_SERVER_PASSWORD: password,
     OPENCODE_DISABLE_MODELS_FETCH: '1',
+    OPENCODE_MODELS_PATH: catalogueOf(paths),
     OPENCODE_DISABLE_DEFAULT_PLUGINS: '1',
     OPENCODE_DISABLE_EXTERNAL_SKILLS: '1',
     OPENCODE_DISABLE_CLAUDE_CODE: '1',
@@ -122,6 +129,7 @@ const spawnServer = (settings: ProcessSettings, password: string): ChildProcess 
 /** Starts a process and waits until it listens. Rejects with UnavailableError `harness_failed` or `timed_out`; then nothing is left of it. */
 export const startOpencode = async (settings: ProcessSettings, signal: AbortSignal): Promise<OpencodeProcess> => {
   mkdirSync(join(settings.paths.data, 'share'), { recursive: true });
+  writeFileSync(catalogueOf(settings.paths), '{}');
   const password = randomBytes(24).toString('base64url');
   const child = spawnServer(settings, password);
   const listening = Promise.withResolvers<Readonly<{ origin: string; port: number }>>();
