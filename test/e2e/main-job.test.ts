@@ -4,13 +4,11 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { skipReason } from '#test/cluster/cluster.ts';
 import {
-  AGENT_FILE,
   conditionOf,
   HANG_LIMIT_MS,
   type Installation,
   MANIFEST,
   PROVIDER_KEY,
-  type Resource,
   readEvents,
   readyProject,
   startInstallation,
@@ -18,41 +16,25 @@ import {
   waitForResource,
 } from '#test/support/installation.ts';
 import { runProgram, waitFor } from '#tools/up/run-program.ts';
-import { NAMES, sampleProject, sampleSession } from '#tools/up/sample-objects.ts';
-
-const files = { 'beeuni.yaml': MANIFEST, 'agents/dev.md': AGENT_FILE, 'README.md': '# Shop\n' };
-// Ends the node process of a container by its command line; works in images without procps.
-const killByCommand = (main: string): string =>
-  `for p in /proc/[0-9]*; do case "$(tr '\\0' ' ' < $p/cmdline 2>/dev/null)" in node*${main}*) kill -9 "\${p#/proc/}";; esac; done`;
-const bash = (command: string): string => `@@tool bash ${JSON.stringify({ command, description: 'run' })}`;
+import { NAMES, sampleSession } from '#tools/up/sample-objects.ts';
+import { lifecycleCases } from './main-job-lifecycle-cases.ts';
+import { refusalCases } from './main-job-refusal-cases.ts';
+import { bash, files, makeScene, type Scene } from './main-job-scene.ts';
 
 describe('main job', { skip: skipReason('node', 'e2e'), timeout: 2_400_000 }, () => {
   let all: Installation;
+  let scene: Scene;
   before(async () => {
     all = await startInstallation((line) => console.log(`# ${line}`));
+    scene = makeScene(all);
     await all.push('shop', files);
     await readyProject(all, 'shop');
   });
   after(async () => {
     await all?.stop();
   });
-  const ready = (name: string): Promise<Resource> =>
-    waitForResource(
-      all.kubectl,
-      'session',
-      name,
-      'Ready',
-      (session) => conditionOf(session, 'Ready')?.status === 'True',
-    );
-  const start = async (name: string, prompt: string, more: Record<string, unknown> = {}): Promise<void> => {
-    const session = sampleSession(name, 'shop', prompt) as { spec: Record<string, unknown> };
-    await all.kubectl.apply([{ ...session, spec: { ...session.spec, ...more } }]);
-  };
-  const refused = (object: object): Promise<string> =>
-    all.kubectl.apply([object]).then(
-      () => assert.fail('it was accepted'),
-      (error: unknown) => String(error),
-    );
+  const ready = (name: string) => scene.ready(name);
+  const start = (...words: Parameters<Scene['start']>) => scene.start(...words);
 
   test('a session ends with a pushed commit of the asked content by the configured author on its own branch', async () => {
     await start('hello', 'Add a file HELLO.md that says "Hello from Beeuni", and commit it.');
@@ -143,281 +125,8 @@ describe('main job', { skip: skipReason('node', 'e2e'), timeout: 2_400_000 }, ()
     await all.kubectl.run('delete', 'session', 'probe', '-n', NAMES.namespace, '--timeout=300s');
   });
 
-  test('wrong input is refused or explained, with the right words', async () => {
-    const session = (spec: Record<string, unknown>, metadata: Record<string, unknown> = {}): object => ({
-      apiVersion: 'beeuni.dev/v1alpha1',
-      kind: 'Session',
-      metadata: { name: 'wrong', namespace: NAMES.namespace, ...metadata },
-      spec: { projectRef: { name: 'shop' }, ...spec },
-    });
-    assert.match(await refused(session({ mode: 'Task' })), /spec\.prompt is required when spec\.mode is Task/);
-    assert.match(await refused(session({ prompt: 'x'.repeat(8193) })), /8192/);
-    assert.match(await refused(session({}, { name: 'n'.repeat(47) })), /46/);
-    assert.match(
-      await refused(session({ sandbox: { resources: { requests: { memory: '2Gi' }, limits: { memory: '1Gi' } } } })),
-      /requests\.memory must not exceed limits\.memory/,
-    );
-    assert.match(
-      await refused(session({}, { labels: { 'beeuni.dev/project': 'x' } })),
-      /are set by Beeuni only: beeuni\.dev\/project/,
-    );
-    assert.match(
-      await refused(session({ source: { kind: 'Trigger', name: 't' } })),
-      /is set by the control plane only/,
-    );
-    assert.match(
-      await refused({
-        ...session({ projectRef: { name: 'other' } }),
-        metadata: { name: 'hello', namespace: NAMES.namespace },
-      }),
-      /spec\.projectRef is immutable/,
-    );
-    const explained: readonly (readonly [
-      name: string,
-      spec: Record<string, unknown>,
-      reason: string,
-      words: RegExp,
-    ])[] = [
-      ['no-project', { projectRef: { name: 'nothing' } }, 'ProjectNotFound', /nothing/],
-      ['no-model', { model: 'scripted/demo-larg' }, 'ModelInvalid', /demo-larg.*scripted\/demo-large/],
-      ['no-agent', { agent: 'nobody' }, 'AgentUnknown', /nobody.*dev/],
-      ['no-branch', { branch: { name: 'shared' } }, 'BranchNotAvailable', /session holder works on branch shared/],
-      ['base-branch', { branch: { name: 'main' } }, 'BranchNotAvailable', /main is the base branch/],
-    ];
-    await all.kubectl.apply([session({ branch: { name: 'shared' } }, { name: 'holder' })]);
-    for (const [name, spec, reason, words] of explained) {
-      await all.kubectl.apply([session(spec, { name })]);
-      const stored = await waitForResource(
-        all.kubectl,
-        'session',
-        name,
-        reason,
-        (one) => conditionOf(one, 'SpecAccepted')?.reason === reason,
-        60_000,
-      );
-      assert.match(conditionOf(stored, 'SpecAccepted')?.message ?? '', words);
-      assert.equal(conditionOf(stored, 'Ready')?.status, 'False');
-      await all.kubectl.run('delete', 'session', name, '-n', NAMES.namespace, '--timeout=300s');
-    }
-    await all.kubectl.run('delete', 'session', 'holder', '-n', NAMES.namespace, '--timeout=300s');
-  });
-
-  test('a repository that cannot be used is explained in a condition', async () => {
-    const cases: readonly (readonly [
-      name: string,
-      content: Record<string, string> | undefined,
-      type: string,
-      reason: string,
-      words: RegExp,
-    ])[] = [
-      ['bare', { 'README.md': '# nothing' }, 'ManifestValid', 'Missing', /beeuni\.yaml/],
-      [
-        'broken',
-        { ...files, 'beeuni.yaml': 'beeuni_version: 2\nagents:\n  dev: [\n' },
-        'ManifestValid',
-        'SyntaxError',
-        /beeuni\.yaml:\d+:\d+/,
-      ],
-      ['absent', undefined, 'RepositoryReady', 'NotFound', /knows no repository at this URL/],
-    ];
-    for (const [name, content, type, reason, words] of cases) {
-      if (content !== undefined) await all.push(name, content);
-      await all.kubectl.apply([sampleProject(name, all.repositoryUrl(name), 'scripted/demo-large', undefined)]);
-      const project = await waitForResource(
-        all.kubectl,
-        'project',
-        name,
-        `${type} ${reason}`,
-        (one) => conditionOf(one, type)?.reason === reason,
-        60_000,
-      );
-      assert.match(conditionOf(project, type)?.message ?? '', words);
-      await all.kubectl.run('delete', 'project', name, '-n', NAMES.namespace, '--timeout=300s');
-    }
-  });
-
-  test('suspend keeps the files, resume continues, a restart token makes a new attempt', async () => {
-    await start('keep', `${bash('echo kept > /workspace/kept.txt; echo done')}\n@@say written`);
-    await waitForResource(
-      all.kubectl,
-      'session',
-      'keep',
-      'a turn',
-      (one) => one.status?.lastTurn?.outcome === 'Succeeded',
-    );
-    await all.kubectl.run(
-      'patch',
-      'session',
-      'keep',
-      '-n',
-      NAMES.namespace,
-      '--type=merge',
-      '-p',
-      '{"spec":{"operatingMode":"Suspended"}}',
-    );
-    const suspended = await waitForResource(
-      all.kubectl,
-      'session',
-      'keep',
-      'Suspended',
-      (one) => one.status?.phase === 'Suspended',
-    );
-    assert.equal(conditionOf(suspended, 'Suspended')?.reason, 'Requested');
-    assert.equal(
-      (
-        await all.kubectl.run('get', 'pods', '-n', NAMES.namespace, '-l', 'beeuni.dev/session=keep', '-o', 'name')
-      ).trim(),
-      '',
-    );
-    await all.kubectl.run(
-      'patch',
-      'session',
-      'keep',
-      '-n',
-      NAMES.namespace,
-      '--type=merge',
-      '-p',
-      '{"spec":{"operatingMode":"Running"}}',
-    );
-    const resumed = await ready('keep');
-    assert.equal(resumed.status?.pod?.attempt, 2);
-    await all.api.send('POST', `/v1/namespaces/${NAMES.namespace}/sessions/keep/prompts`, {
-      messageId: 'look',
-      parts: [{ type: 'text', text: `${bash('cat /workspace/kept.txt')}\n@@say read` }],
-    });
-    await waitForEvent(
-      all.api,
-      'keep',
-      'the kept file',
-      ({ type, data }) => type === 'message.part.updated' && /"output":"kept/.test(JSON.stringify(data)),
-    );
-    await all.kubectl.run(
-      'patch',
-      'session',
-      'keep',
-      '-n',
-      NAMES.namespace,
-      '--type=merge',
-      '-p',
-      '{"spec":{"restartToken":"again"}}',
-    );
-    const restarted = await waitForResource(
-      all.kubectl,
-      'session',
-      'keep',
-      'attempt 3 Ready',
-      (one) => one.status?.pod?.attempt === 3 && conditionOf(one, 'Ready')?.status === 'True',
-    );
-    assert.equal(restarted.status?.generation, 3);
-  });
-
-  for (const victim of ['operator', 'control-plane', 'daemon'] as const) {
-    test(`kill -9 of the ${victim} in a turn ends in one terminal event, one pod at a time, and nothing acknowledged is lost`, async () => {
-      const name = `kill-${victim}`;
-      await start(name, `${bash('echo first; sleep 8; echo second')}\n@@say survived`);
-      await waitForEvent(
-        all.api,
-        name,
-        'a running tool',
-        ({ type, data }) => type === 'message.part.updated' && JSON.stringify(data).includes('"running"'),
-      );
-      const before = await readEvents(all.api, name);
-      const podsSeen = new Set<string>();
-      if (victim === 'daemon') {
-        const session = await all.kubectl.get<Resource>('session.beeuni.dev', name, NAMES.namespace);
-        await all.kubectl
-          .run(
-            'exec',
-            '-n',
-            NAMES.namespace,
-            String(session?.status?.pod?.name),
-            '--',
-            'sh',
-            '-c',
-            killByCommand('daemon/main.ts'),
-          )
-          .catch(() => '');
-      } else {
-        const selector = `app.kubernetes.io/component=${victim}`;
-        const pod = (
-          await all.kubectl.run(
-            'get',
-            'pods',
-            '-n',
-            NAMES.systemNamespace,
-            '-l',
-            selector,
-            '-o',
-            'jsonpath={.items[0].metadata.name}',
-          )
-        ).trim();
-        const main = victim === 'operator' ? 'operator/main.ts' : 'controlplane/main.ts';
-        await all.kubectl
-          .run('exec', '-n', NAMES.systemNamespace, pod, '--', 'sh', '-c', killByCommand(main))
-          .catch(() => '');
-      }
-      if (victim === 'daemon') {
-        // The failure names its cause and cools down; a person who does not want to wait asks for a restart.
-        const failed = await waitForResource(
-          all.kubectl,
-          'session',
-          name,
-          'the cause',
-          (one) => one.status?.failure !== undefined,
-        );
-        assert.match(String(failed.status?.failure?.message), /^the daemon ended with exit code 137: killed/);
-        await all.kubectl.run(
-          'patch',
-          'session',
-          name,
-          '-n',
-          NAMES.namespace,
-          '--type=merge',
-          '-p',
-          '{"spec":{"restartToken":"now"}}',
-        );
-      }
-      const settled = await waitFor(
-        `${name} to settle`,
-        async () => {
-          const pods = JSON.parse(
-            await all.kubectl.run(
-              'get',
-              'pods',
-              '-n',
-              NAMES.namespace,
-              '-l',
-              `beeuni.dev/session=${name}`,
-              '-o',
-              'json',
-            ),
-          ) as { items: { metadata: { name: string } }[] };
-          assert.ok(pods.items.length <= 1, 'never two pods');
-          for (const { metadata } of pods.items) podsSeen.add(metadata.name);
-          const session = await all.kubectl.get<Resource>('session.beeuni.dev', name, NAMES.namespace);
-          const done = session?.status?.lastTurn !== undefined && conditionOf(session, 'Ready')?.status === 'True';
-          return done || session?.status?.phase === 'Failed' ? session : undefined;
-        },
-        { timeoutMs: HANG_LIMIT_MS, everyMs: 300 },
-      );
-      if (settled.status?.phase === 'Failed')
-        assert.ok(settled.status.failure?.category, 'a failed session names its cause');
-      const events = await readEvents(all.api, name);
-      assert.deepEqual(
-        events.slice(0, before.length).map(({ seq, type }) => [seq, type]),
-        before.map(({ seq, type }) => [seq, type]),
-      );
-      const turns = new Set(events.filter(({ type }) => type === 'turn.started').map(({ turnId }) => turnId));
-      for (const turn of turns)
-        assert.equal(
-          events.filter(({ type, turnId }) => type === 'turn.ended' && turnId === turn).length,
-          1,
-          `turn ${turn}`,
-        );
-      assert.ok(podsSeen.size <= (victim === 'daemon' ? 2 : 1), [...podsSeen].join());
-      await all.kubectl.run('delete', 'session', name, '-n', NAMES.namespace, '--timeout=300s');
-    });
-  }
+  refusalCases(() => scene);
+  lifecycleCases(() => scene);
 
   test('a Task finishes, its pod goes, and a harness without an adapter makes a session fail by name', async () => {
     await start('task', '@@say nothing to do', { mode: 'Task' });
