@@ -14,7 +14,7 @@ import { type ApiWorld, startApiWorld } from '#test/support/api-world.ts';
 import { findFuzzer } from './schemathesis.ts';
 
 const SEED = '20261130';
-const SECONDS = Number(process.env['BEEUNI_FUZZ_SECONDS'] ?? 90);
+const SECONDS = Number(process.env['BEEUNI_FUZZ_SECONDS'] ?? 60);
 const MANAGER = { manager: 'beeuni-test', force: true };
 type Parameter = { name: string; in: string; schema: Record<string, unknown> };
 type Document = { paths: Record<string, Record<string, { operationId: string; parameters: Parameter[] }>> };

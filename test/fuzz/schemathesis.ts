@@ -3,11 +3,12 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { cacheDir } from '#test/cluster/cache-dir.ts';
 
 /** Pinned: another version finds other things. */
 const PACKAGES = ['schemathesis==4.32.5', 'openapi-spec-validator==0.9.0'] as const;
 const INSTALL_LIMIT_MS = 300_000;
-const FOLDER = join(import.meta.dirname, '..', '..', '.cache', PACKAGES.join('+').replaceAll('==', '-'));
+const FOLDER = join(cacheDir('fuzzer'), PACKAGES.join('+').replaceAll('==', '-'));
 
 /** The programs, or one sentence about what is missing. */
 export type Fuzzer = Readonly<{ schemathesis: string; validator: string }> | Readonly<{ missing: string }>;
