@@ -42,20 +42,20 @@ const memoryOf = (pid: number) => {
   return { rssMb: of('VmRSS'), anonymousMb: of('RssAnon') };
 };
 
-/** When the answer had how many characters. */
-type Arrivals = { characters: number; points: { at: number; characters: number }[] };
-const arrivals = (): Arrivals => ({ characters: 0, points: [] });
+/** When the answer had how many characters; `askedAt`: when the model was asked. */
+type Arrivals = { askedAt: number; characters: number; points: { at: number; characters: number }[] };
+const arrivals = (): Arrivals => ({ askedAt: Number.NaN, characters: 0, points: [] });
 const arrive = (to: Arrivals, delta: unknown): void => {
   if (typeof delta !== 'string') return;
   to.characters += delta.length;
   to.points.push({ at: performance.now(), characters: to.characters });
 };
-/** Characters per millisecond between the first and the last. */
-const rateOf = ({ points }: Arrivals): number => {
-  const [first, last] = [points[0], points.at(-1)];
-  if (first === undefined || last === undefined) return Number.NaN;
-  return (last.characters - first.characters) / (last.at - first.at);
-};
+/**
+ * Characters per millisecond from the question to the last of the answer. From the first character on would be no measure:
+ * the provider is in this process too, and what came while it wrote is read in one go.
+ */
+const rateOf = ({ askedAt, characters, points }: Arrivals): number =>
+  characters / ((points.at(-1)?.at ?? Number.NaN) - askedAt);
 
 type Server = Readonly<{ client: OpencodeClient; origin: string; password: string; pid: number }>;
 
@@ -112,12 +112,16 @@ try {
     const got = arrivals();
     const frames = await bare.client.events(stop.signal);
     const messageId = nextId();
+    const asked = rig.provider.nextRequest().then(() => {
+      got.askedAt = performance.now();
+    });
     await bare.client.prompt(session, { messageId, agent: 'dev', model: 'scripted/large', texts: [text] });
     for await (const { type, properties } of frames) {
       if (type === 'message.part.delta') arrive(got, properties['delta']);
       if (type === 'session.idle') break;
     }
     stop.abort();
+    await asked;
     return got;
   };
 
@@ -127,12 +131,17 @@ try {
   });
   /** One turn through daemon and control plane. */
   const runOurs = async (text: string): Promise<Arrivals> => {
-    stored = arrivals();
+    const got = arrivals();
+    stored = got;
+    const asked = rig.provider.nextRequest().then(() => {
+      got.askedAt = performance.now();
+    });
     const turnId = rig.controlPlane.prompt(text);
     await daemon.call('POST', '/beeuni/nudge', rig.controlPlane.daemonCredential, { reason: 'prompt' });
     await rig.controlPlane.event('turn.ended', turnId);
     await until('the daemon is idle', async () => (await daemon.health()).activity.state === 'Idle');
-    return stored;
+    await asked;
+    return got;
   };
 
   for (let at = 0; at < 3; at += 1) {

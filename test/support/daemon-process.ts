@@ -11,6 +11,9 @@ import { until } from './until.ts';
 
 const MAIN = fileURLToPath(new URL('../../sandbox-image/daemon/main.ts', import.meta.url));
 
+/** The flags of the image's entry point. */
+const FLAGS = ['--max-semi-space-size=2'];
+
 /** Folders of one sandbox; they outlive its daemons, as a volume does. */
 export type SandboxFolders = Readonly<{
   root: string;
@@ -64,7 +67,7 @@ const asProcess: Launch = {
   start: (_folders, environment) => {
     const program = opencodePath();
     const path = `${program === undefined ? '' : `${dirname(program)}:`}${process.env['PATH'] ?? ''}`;
-    const child = spawn(process.execPath, [MAIN], {
+    const child = spawn(process.execPath, [...FLAGS, MAIN], {
       env: { PATH: path, ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
