@@ -1,43 +1,61 @@
-// A raw route without the framework between: for paths that are called so often that its share of each call counts.
-// Guard, limits, error shape and records are those of every route; what is not exactly the path goes to the raw route.
-// Must not know what passes through.
+// A route that is called so often that the share of frameworks in each call counts: plain requests come straight from the
+// connection (direct-front.ts), all others through Node's HTTP and the framework. Guard, limits, error shape and records are
+// those of every route. Must not know what passes through.
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { beeuniErrorShape, errorAnswer } from './error-response.ts';
+import type { Route } from '#schema/define-route.ts';
+import type { DirectExchange } from './direct-connection.ts';
+import type { DirectRequest } from './direct-request.ts';
+import type { DirectResponse } from './direct-response.ts';
+import { beeuniErrorShape, type ErrorShape, errorAnswer } from './error-response.ts';
+import { type ExchangeRequest, type ExchangeResponse, requestOf } from './exchange.ts';
 import type { Guard, GuardedCall } from './mount.ts';
-import { mountRaw, type RawCall, type RawRoute } from './raw-route.ts';
+import { mountRaw } from './raw-route.ts';
 import { type HttpServer, logFailure } from './server.ts';
+
+/** One call. The handler must end `response`; an error thrown before its head was sent is answered in `errorShape`. */
+export type DirectCall<C> = Readonly<{
+  caller: C;
+  requestId: string;
+  request: ExchangeRequest;
+  response: ExchangeResponse;
+}>;
+
+/** What a direct route is made from; `route` carries path, method, auth and operationId, its schemas are documentation. */
+export type DirectRoute<C> = Readonly<{
+  route: Route;
+  handler: (call: DirectCall<C>) => Promise<void>;
+  errorShape?: ErrorShape | undefined;
+  /** A header that may hold the credential instead of `authorization`, without a scheme. Lower case. */
+  bearerHeader?: string | undefined;
+}>;
 
 const NO_PARAMS = {};
 
-/** One call; what is seldom asked for is made when it is. A class, as there is one for every call. */
-class DirectCall<C> implements GuardedCall, RawCall<C> {
-  readonly route: GuardedCall['route'];
+/** One call on a connection of ours; what is seldom asked for is made when it is. A class, as there is one for each. */
+class PlainCall<C> implements GuardedCall, DirectCall<C> {
+  readonly route: Route;
   readonly params: Readonly<Record<string, string>> = NO_PARAMS;
   readonly requestId: string = randomUUID();
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+  readonly request: DirectRequest;
+  readonly response: DirectResponse;
   readonly startedMs: number;
   readonly #bearerHeader: string | undefined;
   #caller: C | undefined;
   #controller: AbortController | undefined;
 
-  constructor(raw: RawRoute<C>, request: IncomingMessage, response: ServerResponse, startedMs: number) {
-    this.route = raw.route;
+  constructor(direct: DirectRoute<C>, { request, response }: DirectExchange, startedMs: number) {
+    this.route = direct.route;
     this.request = request;
     this.response = response;
     this.startedMs = startedMs;
-    this.#bearerHeader = raw.bearerHeader;
+    this.#bearerHeader = direct.bearerHeader;
   }
 
   header(name: string): string | undefined {
-    const { headers } = this.request;
-    const value = headers[name];
-    if (value === undefined && name === 'authorization' && this.#bearerHeader !== undefined) {
-      const bearer = headers[this.#bearerHeader];
-      return typeof bearer === 'string' ? `Bearer ${bearer}` : undefined;
-    }
-    return Array.isArray(value) ? value.join(', ') : value;
+    const value = this.request.header(name);
+    if (value !== undefined || name !== 'authorization' || this.#bearerHeader === undefined) return value;
+    const bearer = this.request.header(this.#bearerHeader);
+    return bearer === undefined ? undefined : `Bearer ${bearer}`;
   }
 
   get caller(): C {
@@ -61,18 +79,26 @@ class DirectCall<C> implements GuardedCall, RawCall<C> {
   }
 }
 
-/** Serves a raw route whose path has no parameters, without the framework. */
-export const mountDirect = <C>(server: HttpServer, raw: RawRoute<C>, guard: Guard<C>): void => {
-  const { route } = raw;
+/** Serves a direct route; its path has no parameters. */
+export const mountDirect = <C>(server: HttpServer, direct: DirectRoute<C>, guard: Guard<C>): void => {
+  const { route, handler } = direct;
   if (route.path.includes(':')) throw new TypeError(`route ${route.operationId} has parameters`);
-  mountRaw(server, raw, guard);
-  const shape = raw.errorShape ?? beeuniErrorShape;
+  const shape = direct.errorShape ?? beeuniErrorShape;
+  mountRaw(
+    server,
+    {
+      ...direct,
+      handler: ({ caller, requestId, request, response }) =>
+        handler({ caller, requestId, request: requestOf(request), response }),
+    },
+    guard,
+  );
 
-  const fail = (call: DirectCall<C>, error: unknown): void => {
-    const { request, response } = call;
+  const fail = (call: PlainCall<C>, error: unknown): void => {
+    const { response } = call;
     if (response.headersSent || response.destroyed) {
       if (!response.destroyed)
-        server.log.error('a raw route broke after its head was sent', { requestId: call.requestId, err: error });
+        server.log.error('a direct route broke after its head was sent', { requestId: call.requestId, err: error });
       response.destroy();
       return;
     }
@@ -86,13 +112,11 @@ export const mountDirect = <C>(server: HttpServer, raw: RawRoute<C>, guard: Guar
       'cache-control': 'no-store',
       'x-content-type-options': 'nosniff',
       'x-request-id': call.requestId,
-      // What was not read is not worth reading: the connection ends with the answer.
-      ...(request.complete ? {} : { connection: 'close' }),
     });
     response.end(body);
   };
 
-  const record = (call: DirectCall<C>): void => {
+  const record = (call: PlainCall<C>): void => {
     server.observe?.({
       listener: server.listener,
       operation: route.operationId,
@@ -102,18 +126,18 @@ export const mountDirect = <C>(server: HttpServer, raw: RawRoute<C>, guard: Guar
     });
   };
 
-  const run = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const call = new DirectCall(raw, request, response, server.clock.monotonicMs());
-    response.on('close', () => record(call));
+  const run = async (exchange: DirectExchange): Promise<void> => {
+    const call = new PlainCall(direct, exchange, server.clock.monotonicMs());
+    exchange.response.on('close', () => record(call));
     try {
       const caller = await guard.authenticate(call);
-      if (route.auth.kind !== 'anyone') server.budget.admit(request.socket);
+      if (route.auth.kind !== 'anyone') server.budget.admit(exchange.socket);
       await guard.authorize(call, caller);
       call.admit(caller);
-      await raw.handler(call);
+      await handler(call);
     } catch (error) {
       fail(call, error);
     }
   };
-  server.direct.set(`${route.method} ${route.path}`, (request, response) => void run(request, response));
+  server.front.routes.set(`${route.method} ${route.path}`, (exchange) => void run(exchange));
 };

@@ -27,7 +27,10 @@ export const listen = async (server: HttpServer, address: ListenAddress): Promis
   const stop = async (graceMs: number): Promise<void> => {
     const closed = server.app.close();
     server.endStreams();
-    const cut = server.clock.startTimer(graceMs, () => server.app.server.closeAllConnections());
+    const cut = server.clock.startTimer(graceMs, () => {
+      server.front.destroy();
+      server.app.server.closeAllConnections();
+    });
     try {
       await closed;
     } catch (error) {

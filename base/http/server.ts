@@ -1,7 +1,7 @@
 // Makes an HTTP server with every bound of ours set, without any route. Must not know callers, routes or the product.
 // Source: 20-control-plane §1, §2; notes on fastify in docs/decisions.
 import { randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { type Clock, systemClock } from '#base/clock.ts';
@@ -9,6 +9,7 @@ import { type BeeuniError, errorChain, InvalidError, NotFoundError } from '#base
 import type { Logger } from '#base/log.ts';
 import type { Listener, Method } from '#schema/define-route.ts';
 import { type ConnectionBudget, limitUnauthenticated, MAX_UNAUTHENTICATED_CONNECTIONS } from './connection-budget.ts';
+import { type DirectFront, makeDirectFront } from './direct-front.ts';
 import { beeuniErrorShape, type ErrorAnswer, type ErrorShape, errorAnswer } from './error-response.ts';
 
 /** Largest body of a route that says nothing else. Units: bytes. Source: 20-control-plane §2. */
@@ -49,8 +50,8 @@ export type HttpServer = Readonly<{
   /** Requests whose response is not closed yet. */
   inFlight: () => number;
   observe: HttpServerOptions['observe'];
-  /** Handlers that answer without the framework, by `METHOD path`; see direct-route.ts. */
-  direct: Map<string, (request: IncomingMessage, response: ServerResponse) => void>;
+  /** Serves direct routes before Node's HTTP sees the connection; see direct-route.ts. */
+  front: DirectFront;
   /** Runs `end` when the server stops, until the function that is given back is called: for open streams. */
   onStop: (end: () => void) => () => void;
   /** Ends all open streams; from now on every answer also ends its connection. */
@@ -147,7 +148,6 @@ const rememberRoutes = (app: FastifyInstance): Readonly<{ methodsOf: (url: strin
 /** A server of one listener with limits, request ids, error shape and metrics; routes are added by `mount.ts`. */
 export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const clock = options.clock ?? systemClock;
-  const direct: HttpServer['direct'] = new Map();
   const app: FastifyInstance = fastify({
     serverFactory: (serve) => {
       const http = createServer(
@@ -163,11 +163,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
           keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
           headersTimeout: HEADERS_TIMEOUT_MS,
         },
-        (request, response) => {
-          const run = direct.get(`${request.method} ${request.url}`);
-          if (run === undefined) serve(request, response);
-          else run(request, response);
-        },
+        serve,
       );
       return http;
     },
@@ -185,6 +181,11 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
       sendError(options, request, reply, error);
     },
   });
+  const front = makeDirectFront(app.server, {
+    clock,
+    maxHeadBytes: MAX_HEADER_BYTES,
+    limits: { headMs: HEADERS_TIMEOUT_MS, requestMs: REQUEST_TIMEOUT_MS, idleMs: KEEP_ALIVE_TIMEOUT_MS },
+  });
   const budget = limitUnauthenticated(
     app.server,
     options.maxUnauthenticatedConnections ?? MAX_UNAUTHENTICATED_CONNECTIONS,
@@ -198,9 +199,9 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     log: options.log,
     clock,
     budget,
-    inFlight: () => inFlight,
+    inFlight: () => inFlight + front.inFlight(),
     observe: options.observe,
-    direct,
+    front,
     onStop: (end) => {
       enders.add(end);
       return () => {
@@ -209,6 +210,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     },
     endStreams: () => {
       stopping = true;
+      front.stop();
       for (const end of enders) end();
       enders.clear();
     },

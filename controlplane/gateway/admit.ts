@@ -1,6 +1,6 @@
 // Whether a model call may be made, and what it becomes: the head and the body are read, the project and the registry are
 // asked, aliases are resolved. Must not know keys, providers' answers or money. Source: 20-control-plane §5, FC8 to FC10.
-import type { IncomingMessage } from 'node:http';
+import type { ExchangeRequest } from '#base/http/exchange.ts';
 import { checkModelName, isModelAllowed } from '#schema/rules/check-model.ts';
 import { TURN_HEADER } from '#schema/wire/gateway.ts';
 import type { RegisteredProvider, Registry } from '../app/provider-ports.ts';
@@ -28,44 +28,10 @@ const ROLE = /^(?:role\/)?([a-z][a-z0-9_-]{0,31})$/;
 /** Whether a value is an error of the gateway. */
 export const isGatewayError = (value: object): value is GatewayError => 'type' in value && 'status' in value;
 
-/** The whole body; undefined when it is above `maxBytes`, and then the rest is not kept. Rejects when the sender leaves. */
-export const readBody = (stream: IncomingMessage, maxBytes: number): Promise<Buffer | undefined> =>
-  new Promise((resolve, reject) => {
-    let parts: Buffer[] = [];
-    let bytes = 0;
-    const fail = (): void => reject(new Error('the request ended before its body was complete'));
-    stream.on('data', (part: Buffer) => {
-      bytes += part.length;
-      if (bytes <= maxBytes) {
-        parts.push(part);
-        return;
-      }
-      parts = [];
-      stream.pause();
-      resolve(undefined);
-    });
-    stream.on('end', () => {
-      const [first] = parts;
-      resolve(parts.length === 1 && first !== undefined ? first : Buffer.concat(parts));
-    });
-    stream.on('error', fail);
-    stream.on('aborted', fail);
-  });
-
-/** A header that was sent more than once could be read in two ways. Source: FC10. */
-const isRepeated = (raw: readonly string[], name: string): boolean => {
-  let count = 0;
-  for (let at = 0; at < raw.length; at += 2) {
-    const key = raw[at];
-    if (key !== undefined && key.length === name.length && key.toLowerCase() === name) count += 1;
-  }
-  return count > 1;
-};
-
 /** The turn that the relay names; null for none. */
 const turnIdOf = ({ request }: GatewayCall): string | null => {
-  const turnId = request.headers[TURN_HEADER];
-  return typeof turnId === 'string' && turnId !== '' ? turnId.slice(0, 64) : null;
+  const turnId = request.header(TURN_HEADER) ?? '';
+  return turnId === '' ? null : turnId.slice(0, 64);
 };
 
 type Found = Target | Extract<ReturnType<typeof checkModelName>, { valid: false }>;
@@ -112,15 +78,16 @@ export const makeAdmit = (
     return undefined;
   };
 
-  const headProblem = ({ headers, rawHeaders }: IncomingMessage): GatewayError | undefined => {
-    if (!JSON_TYPE.test(headers['content-type'] ?? '') || (headers['content-encoding'] ?? 'identity') !== 'identity') {
+  const headProblem = (request: ExchangeRequest): GatewayError | undefined => {
+    // A header that was sent more than once could be read in two ways. Source: FC10.
+    if (request.countOf('content-type') !== 1 || !JSON_TYPE.test(request.header('content-type') ?? '')) {
       return finalError('unsupported_media_type');
     }
-    if (isRepeated(rawHeaders, 'content-type')) return finalError('unsupported_media_type');
-    if (isRepeated(rawHeaders, 'authorization') || isRepeated(rawHeaders, 'content-length')) {
+    if ((request.header('content-encoding') ?? 'identity') !== 'identity') return finalError('unsupported_media_type');
+    if (request.countOf('authorization') > 1 || request.countOf('content-length') > 1) {
       return finalError('invalid_request');
     }
-    return Number(headers['content-length'] ?? 0) > ceiling ? finalError('request_too_large') : undefined;
+    return Number(request.header('content-length') ?? 0) > ceiling ? finalError('request_too_large') : undefined;
   };
 
   return async (call, wire) => {
@@ -133,7 +100,8 @@ export const makeAdmit = (
     if (waitMs !== undefined) {
       return retryableError(429, 'rate_limited', 'the session calls models too often; try again later', waitMs / 1_000);
     }
-    const bytes = await readBody(call.request, ceiling);
+    const body = call.request.readBody(ceiling);
+    const bytes = body instanceof Promise ? await body : body;
     if (bytes === undefined) return finalError('request_too_large');
     const ofRun = ports.ceilingOfRun?.(call.identity.sessionUid, turnIdOf(call));
     const runCeiling = typeof ofRun === 'object' ? await ofRun : ofRun;

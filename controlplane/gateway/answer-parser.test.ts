@@ -4,15 +4,15 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { AnswerParser } from './answer-parser.ts';
 
-type Read = { status: number; headers: Record<string, string>; body: string; ended: boolean[] };
+type Read = { status: number; x: string | undefined; body: string; ended: boolean[] };
 
 const readAll = (parts: readonly Buffer[], closes = false): Read => {
-  const read: Read = { status: 0, headers: {}, body: '', ended: [] };
+  const read: Read = { status: 0, x: undefined, body: '', ended: [] };
   const pieces: Buffer[] = [];
   const parser = new AnswerParser({
     onHead: (status, headers) => {
       read.status = status;
-      read.headers = { ...headers };
+      read.x = headers.get('x');
     },
     onBody: (piece) => pieces.push(Buffer.from(piece)),
     onEnd: (isReusable) => read.ended.push(isReusable),
@@ -51,7 +51,7 @@ test('FC6 answers with a length and in chunks, cut at any bytes, are read as the
     );
     assert.deepEqual(readAll([...Buffer.from(text)].map((byte) => Buffer.of(byte))), whole);
   }
-  assert.equal(one(CHUNKED).headers['x'], 'a b');
+  assert.equal(one(CHUNKED).x, 'a b');
 });
 
 test('an answer without a length ends with its connection, which is not used again', () => {
@@ -107,6 +107,7 @@ test('FC10 answers that two readers could understand differently are refused', (
 
 test('FC9 a head and trailers without end are given up', () => {
   const parser = new AnswerParser({ onHead: () => {}, onBody: () => {}, onEnd: () => {} });
+  parser.push(Buffer.from('HTTP/1.1 200 OK\r\n'));
   assert.throws(() => {
     for (let count = 0; count < 100; count += 1) parser.push(Buffer.from(`x${count}: ${'y'.repeat(1_000)}\r\n`));
   }, /too large/);

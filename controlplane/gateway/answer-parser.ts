@@ -1,8 +1,9 @@
 // Reads one HTTP/1.1 answer from the bytes of a connection, however they are cut. Strict: what two readers could understand
 // differently is an error. Must not know sockets. Source: RFC 9112, faults FC10.
+import { CR, type HeaderLines, isValueByte, LF, readHeaderLines } from '#base/http/header-lines.ts';
 
-/** Headers by lower-case name; of a name that came twice the last value counts, but for those that must not. */
-export type AnswerHeaders = Readonly<Record<string, string>>;
+/** Headers of an answer. */
+export type AnswerHeaders = Pick<HeaderLines, 'get'>;
 
 /** What happens while an answer is read. An error is thrown by `push` and `close`. */
 export type AnswerEvents = Readonly<{
@@ -19,12 +20,13 @@ const MAX_HEAD_BYTES = 65_536;
 const MAX_LINE_BYTES = 4_096;
 const MAX_TRAILER_BYTES = 16_384;
 
-const STATUS = /^HTTP\/1\.([01]) (\d{3})(?: |$)/;
-const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*$/;
+const HEAD_END = Buffer.from('\r\n\r\n');
+const VERSION = Buffer.from('HTTP/1.');
+const ZERO = 0x30;
+const SPACE = 0x20;
+const EMPTY = Buffer.alloc(0);
 const LENGTH = /^\d{1,15}$/;
 const CHUNK = /^([0-9a-fA-F]{1,12})[ \t]*(?:;.*)?$/;
-/** What a header may hold: visible characters, blanks, and bytes above ASCII. */
-const ALLOWED = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 const wrong = (what: string): Error => new Error(`the provider does not answer in valid HTTP: ${what}`);
 
@@ -34,7 +36,7 @@ type State = 'head' | 'length' | 'chunk-size' | 'chunk-data' | 'chunk-end' | 'tr
 export class AnswerParser {
   readonly #events: AnswerEvents;
   #state: State = 'head';
-  #carry: Buffer = Buffer.alloc(0);
+  #carry: Buffer = EMPTY;
   #left = 0;
   #trailerBytes = 0;
   #isKeptAlive = true;
@@ -46,7 +48,7 @@ export class AnswerParser {
   /** Begins the next answer. */
   reset(): void {
     this.#state = 'head';
-    this.#carry = Buffer.alloc(0);
+    this.#carry = EMPTY;
     this.#isKeptAlive = true;
   }
 
@@ -107,30 +109,31 @@ export class AnswerParser {
 
   #head(bytes: Buffer): Buffer {
     const seen = this.#carry.length === 0 ? bytes : Buffer.concat([this.#carry, bytes]);
-    const end = seen.indexOf('\r\n\r\n');
-    if (end < 0 || end > MAX_HEAD_BYTES) {
+    const reasonEnd = endOfStatus(seen);
+    // What came in pieces is read again only when its end is there.
+    const isThere = seen === bytes || seen.includes(HEAD_END);
+    const headers = reasonEnd < 0 || !isThere ? 'incomplete' : readHeaderLines(seen, reasonEnd);
+    if (headers === 'incomplete') {
       if (seen.length > MAX_HEAD_BYTES) throw wrong('its head is too large');
       this.#carry = seen;
-      return Buffer.alloc(0);
+      return EMPTY;
     }
-    this.#carry = Buffer.alloc(0);
-    const rest = seen.subarray(end + 4);
-    const [first = '', ...lines] = seen.toString('latin1', 0, end).split('\r\n');
-    const [, minor, code] = STATUS.exec(first) ?? [];
-    if (code === undefined) throw wrong('its first line');
-    const status = Number(code);
-    const headers = readHeaders(lines);
+    if (headers === 'wrong') throw wrong('a header');
+    if (headers.end > MAX_HEAD_BYTES) throw wrong('its head is too large');
+    this.#carry = EMPTY;
+    const rest = seen.subarray(headers.end);
+    const status = digitAt(seen, 9) * 100 + digitAt(seen, 10) * 10 + digitAt(seen, 11);
     if (status === 101) throw wrong('it changes the protocol');
     if (status < 200) return rest;
-    this.#begin(status, headers, minor === '1', rest.length === 0);
+    this.#begin(status, headers, seen[7] === ZERO + 1, rest.length === 0);
     return rest;
   }
 
-  #begin(status: number, headers: AnswerHeaders, isNew: boolean, isAll: boolean): void {
-    const connection = headers['connection']?.toLowerCase() ?? '';
-    this.#isKeptAlive = isNew ? !connection.includes('close') : connection.includes('keep-alive');
-    const encoding = headers['transfer-encoding']?.toLowerCase();
-    const length = headers['content-length'];
+  #begin(status: number, headers: HeaderLines, isNew: boolean, isAll: boolean): void {
+    const connection = headers.get('connection')?.toLowerCase() ?? '';
+    this.#isKeptAlive = !connection.includes('close') && (isNew || connection.includes('keep-alive'));
+    const encoding = headers.get('transfer-encoding')?.toLowerCase();
+    const length = headers.get('content-length');
     if (encoding !== undefined && (encoding !== 'chunked' || length !== undefined))
       throw wrong('its transfer encoding');
     if (length !== undefined && !LENGTH.test(length)) throw wrong('its length');
@@ -155,7 +158,7 @@ export class AnswerParser {
       return undefined;
     }
     const line = this.#carry.length === 0 ? bytes.subarray(0, at) : Buffer.concat([this.#carry, bytes.subarray(0, at)]);
-    this.#carry = Buffer.alloc(0);
+    this.#carry = EMPTY;
     if (line[line.length - 1] !== 0x0d) throw wrong('a line does not end as it should');
     return { text: line.toString('latin1', 0, line.length - 1), rest: bytes.subarray(at + 1) };
   }
@@ -177,16 +180,26 @@ export class AnswerParser {
   }
 }
 
-const ONCE: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding']);
+const digitAt = (bytes: Buffer, at: number): number => (bytes[at] ?? 0) - ZERO;
+const isDigit = (bytes: Buffer, at: number): boolean => digitAt(bytes, at) >= 0 && digitAt(bytes, at) <= 9;
 
-const readHeaders = (lines: readonly string[]): AnswerHeaders => {
-  const headers: Record<string, string> = Object.create(null) as Record<string, string>;
-  for (const line of lines) {
-    const [, name, value] = HEADER.exec(line) ?? [];
-    if (name === undefined || value === undefined || !ALLOWED.test(value)) throw wrong('a header');
-    const key = name.toLowerCase();
-    if (ONCE.has(key) && headers[key] !== undefined) throw wrong(`the header ${key} is there twice`);
-    headers[key] = value;
+/** Index behind the first line of an answer; -1 when it has not arrived. Throws when it is none. */
+const endOfStatus = (bytes: Buffer): number => {
+  for (let at = 0; at < VERSION.length && at < bytes.length; at += 1) {
+    if (bytes[at] !== VERSION[at]) throw wrong('its first line');
   }
-  return headers;
+  if (bytes.length < 13) return -1;
+  const isStatus =
+    (bytes[7] === ZERO || bytes[7] === ZERO + 1) &&
+    bytes[8] === SPACE &&
+    isDigit(bytes, 9) &&
+    isDigit(bytes, 10) &&
+    isDigit(bytes, 11) &&
+    (bytes[12] === SPACE || bytes[12] === CR);
+  if (!isStatus) throw wrong('its first line');
+  let at = 12;
+  while (at < bytes.length && isValueByte(bytes[at] ?? 0)) at += 1;
+  if (at + 1 >= bytes.length) return -1;
+  if (bytes[at] !== CR || bytes[at + 1] !== LF) throw wrong('its first line');
+  return at + 2;
 };

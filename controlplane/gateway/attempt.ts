@@ -1,8 +1,8 @@
 // One call to one provider with one key: the answer passes byte for byte as it arrives, a copy is metered, and the three
 // time limits and the client's leaving end it at once. Nothing is sent before the first byte of a good answer came.
 // Must not know models, budgets or what comes after an attempt. Source: 20-control-plane §5, FC1 to FC6.
-import type { ServerResponse } from 'node:http';
 import type { Clock } from '#base/clock.ts';
+import type { ExchangeResponse } from '#base/http/exchange.ts';
 import type { AnswerHeaders } from './answer-parser.ts';
 import type { UpstreamCall, UpstreamHandler } from './connections.ts';
 import type { Meter, Metered } from './meter.ts';
@@ -21,16 +21,16 @@ export type AttemptEnd =
   | Readonly<{ kind: 'refused'; refusal: UpstreamRefusal }>
   | Readonly<{ kind: 'silent'; why: CallEnd | undefined; error: unknown; metered: Metered | undefined }>;
 
-/** What an attempt is made with. `headers`: a flat list of names and values. `startedMs`: when the call began. */
+/** What an attempt is made with. `headers`: lines with their ends. `startedMs`: when the call began. */
 export type AttemptRequest = Readonly<{
   wire: Wire;
   slot: UpstreamSlot;
-  headers: string[];
-  body: Buffer;
+  headers: string;
+  body: readonly Buffer[];
   limits: CallLimits;
-  response: ServerResponse;
-  /** Headers of the answer besides its type and length, as a flat list. */
-  answerHeaders: readonly string[];
+  response: ExchangeResponse;
+  /** Headers of the answer besides its type and length. */
+  answerHeaders: Readonly<Record<string, string>>;
   startedMs: number;
 }>;
 
@@ -89,13 +89,13 @@ class RunningAttempt implements Attempt, UpstreamHandler {
     if (status !== 200) {
       this.#refused = {
         status,
-        retryAfter: headers['retry-after'],
+        retryAfter: headers.get('retry-after'),
         parts: [],
         bytes: 0,
       };
       return;
     }
-    const type = headers['content-type'];
+    const type = headers.get('content-type');
     const { reported } = this.#request.wire;
     this.#isStream = type?.startsWith('text/event-stream') === true;
     this.#meter = this.#isStream ? makeStreamMeter(reported) : makeBodyMeter(reported);
@@ -135,8 +135,7 @@ class RunningAttempt implements Attempt, UpstreamHandler {
       this.#head(this.#heldBytes);
       const [first] = this.#held;
       const body = this.#held.length === 1 && first !== undefined ? first : Buffer.concat(this.#held, this.#heldBytes);
-      // Head and body leave in one write when both are texts; latin1 keeps every byte as it is.
-      response.end(body.toString('latin1'), 'latin1');
+      response.end(body);
     }
     this.#finish({ kind: 'whole', metered, firstByteMs });
   }
@@ -151,11 +150,13 @@ class RunningAttempt implements Attempt, UpstreamHandler {
 
   #head(contentLength?: number): void {
     const { response, answerHeaders } = this.#request;
-    const list = this.#isStream
-      ? ['content-type', 'text/event-stream; charset=utf-8', 'x-accel-buffering', 'no', ...answerHeaders]
-      : ['content-type', 'application/json', ...answerHeaders];
-    if (contentLength !== undefined) list.push('content-length', String(contentLength));
-    response.writeHead(200, list);
+    response.writeHead(200, {
+      ...(this.#isStream
+        ? { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' }
+        : { 'content-type': 'application/json' }),
+      ...answerHeaders,
+      ...(contentLength === undefined ? {} : { 'content-length': contentLength }),
+    });
   }
 
   #send(chunk: Buffer): void {

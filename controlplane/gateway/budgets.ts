@@ -24,8 +24,11 @@ export type BudgetKey = Pick<BudgetLimit, 'scope' | 'uid' | 'period'>;
 /** What the database says of a budget. `othersMicroUsd`: leases of other replicas; `heldMicroUsd`: ours now. */
 export type Lease = Readonly<{ spentMicroUsd: number; othersMicroUsd: number; heldMicroUsd: number }>;
 
-/** Leases up to `wantMicroUsd`, never more than what is left. Errors: UnavailableError `database_unavailable`. */
-export type LeaseBudget = (limit: BudgetLimit, wantMicroUsd: number) => Promise<Lease>;
+/**
+ * Leases up to `wantMicroUsd`, never more than what is left, but never less than `usedMicroUsd`: what calls under way and
+ * calls that are not stored yet take is not another replica's to have. Errors: UnavailableError `database_unavailable`.
+ */
+export type LeaseBudget = (limit: BudgetLimit, wantMicroUsd: number, usedMicroUsd: number) => Promise<Lease>;
 
 /** The place of a turn among the turns that its project began on a day, from 1. Errors: UnavailableError. */
 export type RankOfTurn = (limit: RunLimit, turnId: string | null) => Promise<number>;
@@ -73,6 +76,8 @@ type Entry = {
   reserved: number;
   /** What calls cost that the database has not as spent yet. */
   pending: number;
+  /** What became spent in the database, all told. */
+  stored: number;
   leasedAtMs: number;
   /** True when it ended with less than was wanted. */
   leasing: Promise<boolean> | undefined;
@@ -120,6 +125,7 @@ export const makeBudgets = (
         held: 0,
         reserved: 0,
         pending: 0,
+        stored: 0,
         leasedAtMs: Number.NEGATIVE_INFINITY,
         leasing: undefined,
         isForgotten: false,
@@ -145,11 +151,12 @@ export const makeBudgets = (
   const lease = (limit: BudgetLimit, entry: Entry, estimate: number): Promise<boolean> => {
     entry.leasing ??= (async () => {
       const rest = Math.max(0, limit.limitMicroUsd - entry.spent - entry.pending);
-      const want = entry.pending + entry.reserved + Math.max(estimate, Math.floor(rest / SHARE));
-      const pendingBefore = entry.pending;
-      const answer = await ports.lease(limit, want);
+      const used = entry.pending + entry.reserved;
+      const want = used + Math.max(estimate, Math.floor(rest / SHARE));
+      const storedBefore = entry.stored;
+      const answer = await ports.lease(limit, want, used);
       // What became stored while the database answered is in `spent` or in our lease, never in neither.
-      entry.held = Math.max(0, answer.heldMicroUsd - Math.max(0, pendingBefore - entry.pending));
+      entry.held = Math.max(0, answer.heldMicroUsd - (entry.stored - storedBefore));
       entry.spent = answer.spentMicroUsd;
       entry.others = answer.othersMicroUsd;
       entry.leasedAtMs = clock.monotonicMs();
@@ -269,6 +276,7 @@ export const makeBudgets = (
         if (entry === undefined) continue;
         const part = Math.min(entry.pending, cost.costMicroUsd);
         entry.pending -= part;
+        entry.stored += part;
         entry.held = Math.max(0, entry.held - part);
       }
     },

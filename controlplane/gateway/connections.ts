@@ -1,12 +1,12 @@
 // Connections to one provider that are kept and used again: one call at a time on each, no queue. What undici does for
 // everything, done for the one kind of call that the gateway makes, at less than half of its cost.
 // Must not know which addresses are allowed or how many calls may be made. Source: G10, G11, docs/decisions/0024.
-import { connect as connectPlain, isIP, type LookupFunction, type Socket } from 'node:net';
+import { connect as connectPlain, isIP, type LookupFunction, type OnReadOpts, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { type AnswerHeaders, AnswerParser } from './answer-parser.ts';
 
-/** A call. `headers`: a flat list of names and values, without host. */
-export type UpstreamRequest = Readonly<{ path: string; headers: readonly string[]; body: Buffer }>;
+/** A call. `headers`: lines with their ends, without host and length. `body`: what follows one another. */
+export type UpstreamRequest = Readonly<{ path: string; headers: string; body: readonly Buffer[] }>;
 
 /** Steers a call that was sent. */
 export type UpstreamCall = Readonly<{
@@ -42,11 +42,26 @@ const IDLE_MS = 30_000;
 const IDLE_MARGIN_MS = 1_000;
 /** A head and a body up to this size leave in one piece. Units: bytes. */
 const ONE_PIECE_BYTES = 65_536;
+/** Most that is read at once. Units: bytes. */
+const READ_BYTES = 65_536;
 
-type Owner = { readonly all: Set<Connection>; readonly idle: Connection[]; isClosed: boolean };
+type Owner = {
+  readonly all: Set<Connection>;
+  readonly idle: Connection[];
+  /** What every connection reads into; what is kept is copied at once. */
+  readonly reading: Buffer;
+  isClosed: boolean;
+};
+
+/** A copy of the first bytes. */
+const headOf = (buffer: Buffer, bytes: number): Buffer => {
+  const copy = Buffer.allocUnsafe(bytes);
+  buffer.copy(copy, 0, 0, bytes);
+  return copy;
+};
 
 const timeoutOf = (headers: AnswerHeaders): number => {
-  const seconds = /(?:^|[,;\s])timeout=(\d{1,6})/i.exec(headers['keep-alive'] ?? '')?.[1];
+  const seconds = /(?:^|[,;\s])timeout=(\d{1,6})/i.exec(headers.get('keep-alive') ?? '')?.[1];
   return seconds === undefined ? IDLE_MS : Math.min(IDLE_MS, Number(seconds) * 1_000 - IDLE_MARGIN_MS);
 };
 
@@ -63,7 +78,14 @@ class Connection implements UpstreamCall {
     const { url, lookup } = settings;
     const isTls = url.protocol === 'https:';
     const host = url.hostname.replace(/^\[|\]$/g, '');
-    const address = { host, port: url.port === '' ? (isTls ? 443 : 80) : Number(url.port), lookup };
+    const onread: OnReadOpts = {
+      buffer: owner.reading,
+      callback: (bytes) => {
+        this.#read(headOf(owner.reading, bytes));
+        return true;
+      },
+    };
+    const address = { host, port: url.port === '' ? (isTls ? 443 : 80) : Number(url.port), lookup, onread };
     const socket = isTls
       ? connectTls({ ...address, ALPNProtocols: ['http/1.1'], ...(isIP(host) === 0 ? { servername: host } : {}) })
       : connectPlain({ ...address, noDelay: true, keepAlive: true });
@@ -84,7 +106,6 @@ class Connection implements UpstreamCall {
     );
     late.unref();
     socket.once(isTls ? 'secureConnect' : 'connect', () => clearTimeout(late));
-    socket.on('data', (bytes: Buffer) => this.#read(bytes));
     socket.on('end', () => this.#ended());
     socket.on('error', (error) => this.#fail(error));
     socket.on('close', () => {
@@ -98,20 +119,20 @@ class Connection implements UpstreamCall {
     return !this.#socket.destroyed && this.#socket.writable && performance.now() < this.idleUntilMs;
   }
 
-  send(head: string, body: Buffer, handler: UpstreamHandler): void {
+  send(head: string, body: readonly Buffer[], bodyBytes: number, handler: UpstreamHandler): void {
     this.#handler = handler;
     this.#parser.reset();
     const socket = this.#socket;
-    if (head.length + body.length <= ONE_PIECE_BYTES) {
-      const whole = Buffer.allocUnsafe(head.length + body.length);
-      whole.write(head, 0, 'latin1');
-      body.copy(whole, head.length);
+    if (head.length + bodyBytes <= ONE_PIECE_BYTES) {
+      const whole = Buffer.allocUnsafe(head.length + bodyBytes);
+      let at = whole.write(head, 0, 'latin1');
+      for (const part of body) at += part.copy(whole, at);
       socket.write(whole);
       return;
     }
     socket.cork();
     socket.write(head, 'latin1');
-    socket.write(body);
+    for (const part of body) socket.write(part);
     socket.uncork();
   }
 
@@ -183,12 +204,13 @@ class Connection implements UpstreamCall {
 
 /** Makes the connections; opens none before the first call. */
 export const makeConnections = (settings: ConnectionSettings): Connections => {
-  const owner: Owner = { all: new Set(), idle: [], isClosed: false };
-  const host = `host: ${settings.url.host}\r\n`;
+  const owner: Owner = { all: new Set(), idle: [], reading: Buffer.allocUnsafeSlow(READ_BYTES), isClosed: false };
+  const host = ` HTTP/1.1\r\nhost: ${settings.url.host}\r\nconnection: keep-alive\r\n`;
   return {
     send: ({ path, headers, body }, handler) => {
-      let head = `POST ${path} HTTP/1.1\r\n${host}connection: keep-alive\r\n`;
-      for (let at = 0; at < headers.length; at += 2) head += `${headers[at]}: ${headers[at + 1]}\r\n`;
+      let bodyBytes = 0;
+      for (const part of body) bodyBytes += part.length;
+      const head = `POST ${path}${host}${headers}content-length: ${bodyBytes}\r\n\r\n`;
       // The last one that came back is the one that the provider is least likely to have closed.
       let connection = owner.idle.pop();
       while (connection !== undefined && !connection.isUsable) {
@@ -196,7 +218,7 @@ export const makeConnections = (settings: ConnectionSettings): Connections => {
         connection = owner.idle.pop();
       }
       connection ??= new Connection(owner, settings);
-      connection.send(`${head}\r\n`, body, handler);
+      connection.send(head, body, bodyBytes, handler);
       return connection;
     },
     close: () => {

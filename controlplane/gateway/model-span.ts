@@ -82,30 +82,30 @@ export const findModelSpan = (bytes: Uint8Array): RequestSpan | SpanProblem => {
   };
 };
 
-const encoder = new TextEncoder();
-const NOTHING = new Uint8Array();
+const NOTHING = Buffer.alloc(0);
 
-/** The body with another model name in the same place, and without the tiers that are to be dropped. */
+/**
+ * The body with another model name in the same place, and without the tiers that are to be dropped: in parts that follow one
+ * another, of which the large ones are not copied.
+ */
 export const withModel = (
-  bytes: Uint8Array,
+  bytes: Buffer,
   span: RequestSpan,
   model: string,
   drop: (tier: string) => boolean = () => false,
-): Buffer => {
-  const name = encoder.encode(JSON.stringify(model));
+): readonly Buffer[] => {
+  const name = Buffer.from(JSON.stringify(model));
   const cuts = span.efforts.filter(({ tier }) => drop(tier));
-  if (cuts.length === 0) {
-    return Buffer.concat([bytes.subarray(0, span.start), name, bytes.subarray(span.end)]);
-  }
+  if (cuts.length === 0) return [bytes.subarray(0, span.start), name, bytes.subarray(span.end)];
   const edits = [
     ...cuts.map(({ from, to }) => ({ from, to, text: NOTHING })),
     { from: span.start, to: span.end, text: name },
   ];
-  const parts: Uint8Array[] = [];
+  const parts: Buffer[] = [];
   let at = 0;
   for (const { from, to, text } of edits.sort((one, other) => one.from - other.from)) {
     parts.push(bytes.subarray(at, from), text);
     at = to;
   }
-  return Buffer.concat([...parts, bytes.subarray(at)]);
+  return [...parts, bytes.subarray(at)];
 };

@@ -1,6 +1,6 @@
 // What the gateway needs from outside. Must not know SQL, Kubernetes or how a credential is proven.
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '#base/clock.ts';
+import type { ExchangeRequest, ExchangeResponse } from '#base/http/exchange.ts';
 import type { Logger } from '#base/log.ts';
 import type { SandboxIdentity } from '../app/ports.ts';
 import type { ReadProviderKeys, ReadRegistry } from '../app/provider-ports.ts';
@@ -13,8 +13,8 @@ import type { Upstreams } from './upstream.ts';
 export type GatewayCall = Readonly<{
   identity: SandboxIdentity;
   requestId: string;
-  request: IncomingMessage;
-  response: ServerResponse;
+  request: ExchangeRequest;
+  response: ExchangeResponse;
 }>;
 
 /** One model call, as it is kept. Units: tokens, bytes, milliseconds, micro-USD. `at` is when it began, RFC 3339. */

@@ -1,6 +1,7 @@
 // The model calls that run now, and their end when what lets them run is taken away: the claim moved on, the session was
 // closed, its credential was revoked. One question for all of them at each look. Must not know SQL or how a call is made.
 // Source: FC12, D7, faults §2 (a revocation takes effect within 5 s).
+import { type Entry, Roster } from '#base/roster.ts';
 import type { SandboxIdentity } from '../app/ports.ts';
 
 /** Why a call may not go on. */
@@ -10,7 +11,7 @@ export type Revocation = 'superseded' | 'unauthenticated';
 export type CallHolder = Pick<SandboxIdentity, 'sessionUid' | 'generation'>;
 
 /** One call that runs. `revoke` ends it at once; it may be called again. */
-export type RunningCall = Readonly<{ identity: CallHolder; revoke: (why: Revocation) => void }>;
+export type RunningCall = Entry & Readonly<{ identity: CallHolder; revoke: (why: Revocation) => void }>;
 
 /** The calls that run. */
 export type RunningCalls = Readonly<{
@@ -29,16 +30,16 @@ const keyOf = ({ sessionUid, generation }: CallHolder): string => `${generation}
 
 /** Keeps the calls of one replica. */
 export const makeRunningCalls = (findRevoked: FindRevoked): RunningCalls => {
-  const running = new Set<RunningCall>();
+  const running = new Roster<RunningCall>();
   return {
-    begin: (call) => void running.add(call),
-    end: (call) => void running.delete(call),
+    begin: (call) => running.add(call),
+    end: (call) => running.remove(call),
     look: async () => {
       if (running.size === 0) return;
-      const holders = new Map([...running].map(({ identity }) => [keyOf(identity), identity]));
+      const holders = new Map(running.all().map(({ identity }) => [keyOf(identity), identity]));
       const revoked = new Map((await findRevoked([...holders.values()])).map((each) => [keyOf(each), each.why]));
       if (revoked.size === 0) return;
-      for (const call of running) {
+      for (const call of running.all()) {
         const why = revoked.get(keyOf(call.identity));
         if (why !== undefined) call.revoke(why);
       }

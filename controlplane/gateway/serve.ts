@@ -15,7 +15,7 @@ import { withModel } from './model-span.ts';
 import type { GatewayCall, GatewayOutcome, GatewayPorts, ObserveGateway } from './ports.ts';
 import type { Revocation, RunningCall } from './running-calls.ts';
 import { makeWatches } from './watch.ts';
-import { headersFor, type Wire } from './wires.ts';
+import { makeHeadersFor, type Wire } from './wires.ts';
 import { finalError, type GatewayError, refusalError, retryableError, waitSecondsOf } from './wording.ts';
 
 /** Header by which an answer says which model gave it, when that is not the one that was asked for. */
@@ -48,8 +48,8 @@ const FALLBACK_REASONS = {
 } as const satisfies Readonly<Record<string, Parameters<ObserveGateway['fellBack']>[0]>>;
 
 const headerText = (call: GatewayCall, name: string, most: number): string | null => {
-  const value = call.request.headers[name];
-  return typeof value === 'string' ? value.replace(/[^\x20-\x7e]/g, '').slice(0, most) : null;
+  const value = call.request.header(name);
+  return value === undefined ? null : value.replace(/[^\x20-\x7e]/g, '').slice(0, most);
 };
 
 /** Answers with an error, if nothing was sent yet. */
@@ -63,7 +63,7 @@ const answerError = (call: GatewayCall, errors: Wire['errors'], error: GatewayEr
     'content-length': Buffer.byteLength(body),
     'cache-control': 'no-store',
     'x-request-id': requestId,
-    ...(call.request.complete ? {} : { connection: 'close' }),
+    ...(call.request.isComplete() ? {} : { connection: 'close' }),
   });
   response.end(body);
 };
@@ -73,9 +73,10 @@ const endOfEvent = ({ isInLine }: Metered): string => (isInLine ? '\n\n' : '\n')
 
 /** A call before its first attempt; the client may have left while it was checked. */
 const leavingOf = ({ identity, response }: GatewayCall): Leaving => ({
+  place: 0,
   identity,
   current: undefined,
-  isGone: response.destroyed || response.closed,
+  isGone: response.destroyed,
   revoked: undefined,
   revoke(why) {
     this.revoked = why;
@@ -90,6 +91,7 @@ export const makeServeCall = (
 ): ((call: GatewayCall) => Promise<void>) => {
   const { clock, keyPools, observe } = ports;
   const admit = makeAdmit(ports);
+  const headersFor = makeHeadersFor(wire);
   const attempts = { clock, startWatch: makeWatches(clock) };
 
   /** One attempt with one key, and what is left to say to the client. */
@@ -108,22 +110,19 @@ export const makeServeCall = (
       const attempt = startAttempt(attempts, {
         wire,
         slot,
-        headers: headersFor(wire, target.provider, {
+        headers: headersFor(target.provider, {
           key: key?.secret,
           isStream: admitted.span.stream,
-          bytes: body.length,
-          client: call.request.headers,
+          client: call.request,
         }),
         body,
         limits: target.provider.timeouts,
         response: call.response,
-        answerHeaders: [
-          'cache-control',
-          'no-store',
-          'x-request-id',
-          call.requestId,
-          ...(target === admitted.target ? [] : [SERVED_MODEL_HEADER, target.name]),
-        ],
+        answerHeaders: {
+          'cache-control': 'no-store',
+          'x-request-id': call.requestId,
+          ...(target === admitted.target ? {} : { [SERVED_MODEL_HEADER]: target.name }),
+        },
         startedMs,
       });
       leaving.current = attempt;

@@ -1,6 +1,7 @@
 // The time limits of upstream calls: connect and first byte, idle, total. One timer looks at all calls, so that a call
 // costs none of its own; a limit is noticed at most one look late. Must not know HTTP.
 import type { CancelTimer, Clock } from '#base/clock.ts';
+import { Roster } from '#base/roster.ts';
 
 /** Why a call was ended from this side. */
 export type CallEnd = 'first_byte' | 'idle' | 'total' | 'client_left' | 'revoked';
@@ -26,7 +27,8 @@ export type StartWatch = (limits: CallLimits, onEnd: (why: CallEnd) => void) => 
 export const LOOK_MS = 50;
 
 class Watch implements CallWatch {
-  readonly #all: Set<Watch>;
+  place = 0;
+  readonly #all: Roster<Watch>;
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #limits: CallLimits;
   readonly #onEnd: (why: CallEnd) => void;
@@ -34,7 +36,12 @@ class Watch implements CallWatch {
   #lastMs: number | undefined;
   #end: CallEnd | undefined;
 
-  constructor(all: Set<Watch>, clock: Pick<Clock, 'monotonicMs'>, limits: CallLimits, onEnd: (why: CallEnd) => void) {
+  constructor(
+    all: Roster<Watch>,
+    clock: Pick<Clock, 'monotonicMs'>,
+    limits: CallLimits,
+    onEnd: (why: CallEnd) => void,
+  ) {
     this.#all = all;
     this.#clock = clock;
     this.#limits = limits;
@@ -50,7 +57,7 @@ class Watch implements CallWatch {
   end(why: CallEnd): void {
     if (this.#end !== undefined) return;
     this.#end = why;
-    this.#all.delete(this);
+    this.#all.remove(this);
     this.#onEnd(why);
   }
 
@@ -59,7 +66,7 @@ class Watch implements CallWatch {
   }
 
   stop(): void {
-    this.#all.delete(this);
+    this.#all.remove(this);
   }
 
   look(nowMs: number): void {
@@ -73,11 +80,11 @@ class Watch implements CallWatch {
 
 /** Makes the watches of one gateway; no timer runs while no call does. */
 export const makeWatches = (clock: Pick<Clock, 'monotonicMs' | 'startTimer'>): StartWatch => {
-  const all = new Set<Watch>();
+  const all = new Roster<Watch>();
   let cancel: CancelTimer | undefined;
   const look = (): void => {
     const nowMs = clock.monotonicMs();
-    for (const watch of all) watch.look(nowMs);
+    for (const watch of all.all()) watch.look(nowMs);
     cancel = all.size === 0 ? undefined : clock.startTimer(LOOK_MS, look);
   };
   return (limits, onEnd) => {

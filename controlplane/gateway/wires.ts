@@ -39,44 +39,67 @@ const BETAS = /^[a-z0-9.,\- ]{1,512}$/i;
 /** What the value of a header may hold. */
 const VISIBLE = /^[\x20-\x7e]*$/;
 
-/** What of a client's request decides about headers at the provider. */
-export type ClientHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
+/** What decides about the header lines of calls to a provider. */
+type LinesFor = Readonly<{ key: string | undefined; isStream: boolean; version: string; betas: string; lines: string }>;
 
-/**
- * Headers of a call to a provider, as a flat list of names and values: nothing of the client's but what is named here.
- * Source: 20-control-plane §5, CVE-2026-75871.
- */
-export const headersFor = (
-  wire: Wire,
-  provider: Readonly<{ headers: Readonly<Record<string, string | undefined>> }>,
-  call: Readonly<{ key: string | undefined; isStream: boolean; bytes: number; client: ClientHeaders }>,
-): string[] => {
-  if (call.key !== undefined && !VISIBLE.test(call.key))
+/** What of a client's request decides about headers at the provider. */
+export type ClientHeaders = Readonly<{ header: (name: string) => string | undefined }>;
+
+/** What of a provider decides about headers; the registry gives another object when it has changed. */
+export type ProviderHeaders = Readonly<{ headers: Readonly<Record<string, string | undefined>> }>;
+
+/** Header lines of a call to a provider, each with its end: nothing of the client's but what is named here. */
+export type HeadersFor = (
+  provider: ProviderHeaders,
+  call: Readonly<{ key: string | undefined; isStream: boolean; client: ClientHeaders }>,
+) => string;
+
+const linesFor = (wire: Wire, provider: ProviderHeaders, call: Omit<LinesFor, 'lines'>): string => {
+  const { key, isStream, version, betas } = call;
+  if (key !== undefined && !VISIBLE.test(key))
     throw new Error('a provider key holds a character that no header may hold');
-  const list = [
-    'content-type',
-    'application/json',
-    'content-length',
-    String(call.bytes),
-    'accept',
-    call.isStream ? 'text/event-stream' : 'application/json',
-    'accept-encoding',
-    'identity',
-    'user-agent',
-    'beeuni-gateway',
+  const lines = [
+    'content-type: application/json',
+    `accept: ${isStream ? 'text/event-stream' : 'application/json'}`,
+    'accept-encoding: identity',
+    'user-agent: beeuni-gateway',
   ];
   for (const name in provider.headers) {
     const value = provider.headers[name];
-    if (value !== undefined) list.push(name, value);
+    if (value !== undefined) lines.push(`${name}: ${value}`);
   }
   if (wire.kind === 'anthropic') {
-    const version = call.client['anthropic-version'];
-    const betas = call.client['anthropic-beta'];
-    list.push('anthropic-version', typeof version === 'string' && VERSION.test(version) ? version : ANTHROPIC_VERSION);
-    if (typeof betas === 'string' && BETAS.test(betas)) list.push('anthropic-beta', betas);
-    if (call.key !== undefined) list.push('x-api-key', call.key);
-  } else if (call.key !== undefined) {
-    list.push('authorization', `Bearer ${call.key}`);
+    lines.push(`anthropic-version: ${version}`);
+    if (betas !== '') lines.push(`anthropic-beta: ${betas}`);
+    if (key !== undefined) lines.push(`x-api-key: ${key}`);
+  } else if (key !== undefined) {
+    lines.push(`authorization: Bearer ${key}`);
   }
-  return list;
+  if (lines.some((line) => /[\r\n]/.test(line))) throw new Error('a header of a provider holds the end of a line');
+  return `${lines.join('\r\n')}\r\n`;
+};
+
+/**
+ * Makes the header lines of a wire's calls. The last ones of each provider are kept, as those of the next call are mostly
+ * the same. Source: 20-control-plane §5, CVE-2026-75871.
+ */
+export const makeHeadersFor = (wire: Wire): HeadersFor => {
+  const last = new WeakMap<ProviderHeaders, LinesFor>();
+  return (provider, { key, isStream, client }) => {
+    let version = '';
+    let betas = '';
+    if (wire.kind === 'anthropic') {
+      const asked = client.header('anthropic-version') ?? '';
+      version = VERSION.test(asked) ? asked : ANTHROPIC_VERSION;
+      betas = client.header('anthropic-beta') ?? '';
+      if (!BETAS.test(betas)) betas = '';
+    }
+    const held = last.get(provider);
+    if (held?.key === key && held?.isStream === isStream && held.version === version && held.betas === betas) {
+      return held.lines;
+    }
+    const lines = linesFor(wire, provider, { key, isStream, version, betas });
+    last.set(provider, { key, isStream, version, betas, lines });
+    return lines;
+  };
 };

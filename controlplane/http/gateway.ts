@@ -1,8 +1,7 @@
 // Mounts the model gateway on the sandbox listener. Must not know providers; the handlers do.
 
-import { mountDirect } from '#base/http/direct-route.ts';
+import { type DirectCall, mountDirect } from '#base/http/direct-route.ts';
 import type { ErrorShape } from '#base/http/error-response.ts';
-import type { RawCall } from '#base/http/raw-route.ts';
 import type { HttpServer } from '#base/http/server.ts';
 import { type Caller, callerOf } from '#controlplane/app/caller.ts';
 import type { Route } from '#schema/define-route.ts';
@@ -40,7 +39,7 @@ export const mountGateway = (server: HttpServer, handlers: GatewayHandlers, guar
         errorShape: handlers.errorShapes[errors],
         // Anthropic's client sends its key in a header of its own.
         ...(errors === 'anthropic' ? { bearerHeader: 'x-api-key' } : {}),
-        handler: ({ caller, requestId, request, response }: RawCall<Caller>) =>
+        handler: ({ caller, requestId, request, response }: DirectCall<Caller>) =>
           handler({ identity: callerOf(caller, 'sandbox'), requestId, request, response }),
       },
       guard,

@@ -14,24 +14,25 @@ export const lockSpend = ({ scope, uid, period }: BudgetKey): Statement<{ spent_
   values: [scope, uid, period],
 });
 
-/** Leases what is left of a budget, up to `want`. To be run under `lockSpend`. */
+/** Leases what is left of a budget, up to `want` and not below `used`. To be run under `lockSpend`. */
 export const leaseRest = (
   limit: BudgetLimit,
   replica: string,
   spent: number,
   want: number,
+  used: number,
 ): Statement<{ held_micro_usd: number; others: number }> => ({
   text: `with others as (
       select coalesce(sum(held_micro_usd), 0)::bigint as held from budget_leases
       where scope = $1 and uid = $2 and period = $3 and replica <> $4 and expires_at > now()
     )
     insert into budget_leases (scope, uid, period, replica, held_micro_usd, expires_at)
-    select $1, $2, $3, $4, greatest(0, least($6::bigint, $5::bigint - others.held)), now() + interval '${LEASE_SECONDS} seconds'
+    select $1, $2, $3, $4, greatest($7::bigint, least($6::bigint, $5::bigint - others.held)), now() + interval '${LEASE_SECONDS} seconds'
     from others
     on conflict (scope, uid, period, replica)
     do update set held_micro_usd = excluded.held_micro_usd, expires_at = excluded.expires_at
     returning held_micro_usd, (select held from others) as others`,
-  values: [limit.scope, limit.uid, limit.period, replica, limit.limitMicroUsd - spent, want],
+  values: [limit.scope, limit.uid, limit.period, replica, limit.limitMicroUsd - spent, want, used],
 });
 
 /** The place of a turn among those that its project began since a day began; without a turn, how many there are. */
@@ -85,10 +86,10 @@ export const forgetBudgets = (days: number): readonly Statement[] => [
 /** Leases over a database for one replica. Errors: UnavailableError `database_unavailable`. */
 export const makeLeaseBudget =
   (database: Database, replica: string) =>
-  (limit: BudgetLimit, wantMicroUsd: number): Promise<Lease> =>
+  (limit: BudgetLimit, wantMicroUsd: number, usedMicroUsd: number): Promise<Lease> =>
     database.withTransaction(async (query) => {
       const spentMicroUsd = (await firstRow(query, lockSpend(limit)))?.spent_micro_usd ?? 0;
-      const row = await firstRow(query, leaseRest(limit, replica, spentMicroUsd, wantMicroUsd));
+      const row = await firstRow(query, leaseRest(limit, replica, spentMicroUsd, wantMicroUsd, usedMicroUsd));
       return { spentMicroUsd, othersMicroUsd: row?.others ?? 0, heldMicroUsd: row?.held_micro_usd ?? 0 };
     });
 

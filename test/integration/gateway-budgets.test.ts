@@ -13,6 +13,7 @@ import { makeBudgetWatch } from '#controlplane/app/budget-watch.ts';
 import { callLimits } from '#controlplane/app/call-limits.ts';
 import type { Limits } from '#controlplane/gateway/budgets.ts';
 import { makeBudgetMarks } from '#controlplane/store/budget-marks.ts';
+import { makeLeaseBudget } from '#controlplane/store/budgets.ts';
 import type { Database, Query } from '#controlplane/store/statement.ts';
 import { insertUsage } from '#controlplane/store/usage.ts';
 import { type Metering, wireMetering } from '#controlplane/wiring/gateway.ts';
@@ -148,12 +149,27 @@ test('two replicas that call at once do not spend more than the budget and the l
   const limit = 6_000;
   sessionBudget('both', limit);
   for (;;) {
-    const answers = await Promise.all(Array.from({ length: 16 }, (_, at) => ask('both', at % 2)));
+    // Each costs no more than what is set aside for it, so that only the last ones go beyond the budget.
+    const script = '@@usage 10 100\n@@say x';
+    const answers = await Promise.all(Array.from({ length: 16 }, (_, at) => ask('both', at % 2, script)));
     if (answers.some(({ status }) => status === 402)) break;
   }
   for (const { metering } of replicas) await metering.background.stop();
   const spent = await spentOf('session', 'both');
   assert.ok(spent >= limit && spent <= limit + 2 * COST, String(spent));
+});
+
+test('a replica keeps what its calls use, although the lease of another one counts twice until it is asked for again', async () => {
+  const limit = { scope: 'session', uid: 'kept', period: '', limitMicroUsd: 1_000 } as const;
+  const [one, other] = [makeLeaseBudget(database.pool, 'one'), makeLeaseBudget(database.pool, 'other')];
+  assert.equal((await one(limit, 500, 0)).heldMicroUsd, 500);
+  assert.equal((await other(limit, 500, 0)).heldMicroUsd, 500);
+  await database.pool.query({
+    text: `update budget_spend set spent_micro_usd = 400 where scope = 'session' and uid = 'kept'`,
+    values: [],
+  });
+  assert.equal((await one(limit, 600, 450)).heldMicroUsd, 450);
+  assert.equal((await other(limit, 900, 0)).heldMicroUsd, 150);
 });
 
 test('what is set aside for calls under way is not given away, and the one who waits is told to come back', async () => {
