@@ -36,6 +36,8 @@ const readConfigOrEnd = (): DaemonConfig => {
   }
 };
 
+// Output that nobody reads any more is dropped: to report it would be to write again, for ever.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 const config = readConfigOrEnd();
 const clock = systemClock;
 const redactor = createRedactor();
@@ -73,6 +75,7 @@ const server = createDaemonServer({
   replaceEnvironment: (revision, environment) => session?.replaceEnvironment(revision, environment) ?? 0,
   logs: ring.tail,
   session: () => session,
+  bootPhase: () => state.facts().timeline.at(-1)?.stage ?? 'starting',
   workspace: () => (state.read().checkout === null ? undefined : workspace),
   log,
 });

@@ -33,6 +33,24 @@ describe('the boot of a daemon', { timeout: 300_000 }, () => {
     assert.equal(rig.controlPlane.claims(), 0);
   });
 
+  it('A143 A144 names the verb in each answer of the runtime, and in one that comes too early how far the boot is', async () => {
+    rig = await makeRig();
+    const daemon = rig.start(withBrokenHarness(rig));
+    const url = await daemon.url();
+    const early = await fetch(`${url}/beeuni/runtime/commands`);
+    assert.deepEqual([early.status, early.headers.get('x-beeuni-turn-verb')], [401, 'commands']);
+    await rig.controlPlane.healthy('the harness does not start', (document) => document.boot_error !== null);
+    const headers = { authorization: `Bearer ${rig.controlPlane.daemonCredential}` };
+    const answer = await fetch(`${url}/beeuni/runtime/commands`, { headers });
+    assert.equal(answer.status, 503);
+    assert.equal(((await answer.json()) as { error: { code: string } }).error.code, 'runtime_not_ready');
+    assert.deepEqual(
+      [answer.headers.get('x-beeuni-turn-verb'), answer.headers.get('x-beeuni-boot-phase')],
+      ['commands', 'checked-out'],
+    );
+    assert.equal((await fetch(`${url}/beeuni/health`)).headers.get('x-beeuni-turn-verb'), null);
+  });
+
   it('A12 reports harness_not_available when only the claim names the harness', async () => {
     rig = await makeRig({ claim: { harness: 'beaver' } });
     const daemon = rig.start({ BEEUNI_HARNESS: undefined });
@@ -82,6 +100,19 @@ describe('the boot of a daemon', { timeout: 300_000 }, () => {
         assert.equal(answer.status, 401, `${method} ${path} with ${credential}`);
       }
     }
+    daemon.signal('SIGTERM');
+    assert.equal((await daemon.exited).code, 0);
+  });
+
+  it('serves on and ends as asked when nobody reads its log any more', async () => {
+    rig = await makeRig();
+    rig.controlPlane.setUnassigned(true);
+    const daemon = rig.start();
+    await daemon.health();
+    daemon.closeOutput();
+    // Each of these is told in the log.
+    for (let call = 0; call < 5; call += 1) await daemon.call('POST', '/beeuni/nudge', 'wrong', {});
+    assert.equal((await daemon.health()).status, 'starting');
     daemon.signal('SIGTERM');
     assert.equal((await daemon.exited).code, 0);
   });

@@ -107,6 +107,8 @@ export type DaemonProcess = Readonly<{
     body?: unknown,
   ) => Promise<Readonly<{ status: number; body: unknown }>>;
   output: () => string;
+  /** Closes the reading ends of its output, as when whoever collects the log is gone. */
+  closeOutput: () => void;
   signal: (name: NodeJS.Signals) => void;
   exited: Promise<Readonly<{ code: number | null; signal: string | null }>>;
   /** Kills it if it still runs, and what its harness left. */
@@ -173,6 +175,10 @@ export const startDaemon = (
     health: async () => (await call('GET', '/beeuni/health')).body as HealthDocument,
     call,
     output: () => output,
+    closeOutput: () => {
+      child.stdout?.destroy();
+      child.stderr?.destroy();
+    },
     signal,
     exited,
     cleanUp: async () => {
