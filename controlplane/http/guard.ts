@@ -1,11 +1,12 @@
 // The one guard of all listeners: who calls, how often, may they, and what is recorded of a change.
 // Must not know how any of it is decided.
 import { createHash } from 'node:crypto';
-import { BeeuniError, LimitError } from '#base/errors.ts';
+import { LimitError } from '#base/errors.ts';
 import type { GuardedCall } from '#base/http/mount.ts';
 import { isMutating } from '#base/http/server.ts';
 import type { Route } from '#schema/define-route.ts';
 import { type Caller, callerName } from '../app/caller.ts';
+import { counted } from '../app/counted.ts';
 import type { TakeCall } from '../app/rate-limit.ts';
 import type { RecordWrite, Write } from '../app/writes.ts';
 import type { Authenticate } from './authenticate.ts';
@@ -60,18 +61,6 @@ const writeOf = (call: GuardedCall, caller: Caller, body: unknown, readState: Re
       return state === undefined ? undefined : sha256(orderedJson(state));
     },
   };
-};
-
-/** Counts the result of a step, and goes on with it. */
-const counted = async <T>(work: Promise<T>, count: (result: string) => void): Promise<T> => {
-  try {
-    const value = await work;
-    count('ok');
-    return value;
-  } catch (error) {
-    count(error instanceof BeeuniError ? error.code : 'internal');
-    throw error;
-  }
 };
 
 /** Oldest answer that counts when an open stream is looked at again. Units: milliseconds. */

@@ -1,6 +1,6 @@
 // Puts together all that serves sessions: claims, prompts, turns, events, health, facts and their ends.
 // Must not know HTTP servers or how the projects' side works.
-import { BeeuniError, errorChain } from '#base/errors.ts';
+import { errorChain } from '#base/errors.ts';
 import type { StoredEvent } from '#schema/events/envelope.ts';
 import type { Session } from '#schema/resources/session.ts';
 import { foldTranscript } from '#schema/rules/fold-transcript.ts';
@@ -8,6 +8,7 @@ import { runtimeSupports } from '#schema/rules/runtime-supports.ts';
 import { GATEWAY_PATH } from '#schema/wire/gateway.ts';
 import { GIT_PATH } from '#schema/wire/git.ts';
 import { makeClaim } from '../app/claims.ts';
+import { counted } from '../app/counted.ts';
 import { FACTS_KEY, makeStreamFacts } from '../app/facts.ts';
 import { type HarnessFeatures, makeHarnessFeatures } from '../app/harness-features.ts';
 import { makeHealth } from '../app/health.ts';
@@ -259,19 +260,12 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
   return {
     sandbox: makeSandboxHandlers({
       // A held claim must not hold up the end of the process; its pod asks again.
-      claim: async (caller, request, signal) => {
-        let result = 'internal';
-        try {
-          const answer = await claim(caller, request, AbortSignal.any([signal, wiring.stopping]));
-          result = answer.state;
-          return answer;
-        } catch (error) {
-          if (error instanceof BeeuniError) result = error.code;
-          throw error;
-        } finally {
-          wiring.instruments.claimsTotal.inc({ result });
-        }
-      },
+      claim: (caller, request, signal) =>
+        counted(
+          claim(caller, request, AbortSignal.any([signal, wiring.stopping])),
+          (result) => wiring.instruments.claimsTotal.inc({ result }),
+          ({ state }) => state,
+        ),
       reportHealth: health.report,
       takeNextTurn: makeTakeNextTurn({
         take: inbox.take,
