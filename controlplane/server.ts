@@ -114,6 +114,7 @@ const mountPublic = (server: HttpServer, handlers: PublicHandlers, guard: Guard)
   mount(server, sessionRoutes.listAllSessionsRoute, handlers.listAllSessions, guard);
   mount(server, sessionRoutes.createSessionRoute, handlers.createSession, guard);
   mount(server, sessionRoutes.getSessionRoute, handlers.getSession, guard);
+  mount(server, sessionRoutes.patchSessionRoute, handlers.patchSession, guard);
   mount(server, sessionRoutes.deleteSessionRoute, handlers.deleteSession, guard);
   mount(server, sessionRoutes.startSessionRoute, handlers.startSession, guard);
   mount(server, sessionRoutes.suspendSessionRoute, handlers.suspendSession, guard);

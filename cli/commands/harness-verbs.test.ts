@@ -80,27 +80,28 @@ describe('commands over a played server', () => {
     assert.match(calls[0] ?? '', /thread=ses_1/);
   });
 
+  const view = {
+    namespace: 'team',
+    name: 'fix',
+    uid: 'u',
+    title: null,
+    project: 'shop',
+    createdAt: '2026-11-30T12:00:00Z',
+    phase: 'Suspended',
+    ready: 'False',
+    readyReason: 'Suspended',
+    message: null,
+    harness: null,
+    agent: null,
+    model: null,
+    branch: null,
+    commit: null,
+    activity: null,
+    spec: {},
+    status: { suspension: { reason: 'Idle' } },
+  };
+
   test('A239 start, stop and restart say what becomes of the session, in the words of its state', async () => {
-    const view = {
-      namespace: 'team',
-      name: 'fix',
-      uid: 'u',
-      title: null,
-      project: 'shop',
-      createdAt: '2026-11-30T12:00:00Z',
-      phase: 'Suspended',
-      ready: 'False',
-      readyReason: 'Suspended',
-      message: null,
-      harness: null,
-      agent: null,
-      model: null,
-      branch: null,
-      commit: null,
-      activity: null,
-      spec: {},
-      status: { suspension: { reason: 'Idle' } },
-    };
     for (const [verb, said] of [
       ['start', 'is being started'],
       ['stop', 'is being suspended; its files are kept'],
@@ -114,5 +115,17 @@ describe('commands over a played server', () => {
     }
     answers.set('GET ', view);
     assert.match((await run('info', 'fix')).out, /^state: +Suspended \(Idle\)$/m);
+  });
+
+  test('A192 model shows the model of a session, changes it for its next turn, and takes the change back', async () => {
+    answers.set('GET ', { ...view, model: 'acme/large', spec: { model: 'acme/large' } });
+    assert.equal((await run('model', 'fix')).out, 'acme/large\n');
+    answers.set('PATCH ', view);
+    const set = await run('model', 'fix', 'acme/small');
+    assert.deepEqual([set.code, calls], [0, ['PATCH  {"spec":{"model":"acme/small"}}']], set.err);
+    assert.match(set.err, /uses acme\/small from its next turn on/);
+    await run('model', 'fix', '--unset');
+    assert.deepEqual(calls, ['PATCH  {"spec":{"model":null}}']);
+    assert.equal((await run('model', 'fix', 'acme/small', '--unset')).code, 2);
   });
 });

@@ -20,7 +20,7 @@ import type {
 import { effectiveFlags, FLAG_FACTS, FLAG_FIELDS, type PlatformFlags } from '#schema/rules/effective-flags.ts';
 import { selectHarness } from '#schema/rules/select-harness.ts';
 import type { ProjectFact } from '#schema/wire/sync.ts';
-import { type CheckNewSessionPorts, checkDefaultModel } from '../app/check-new-session.ts';
+import { type CheckSessionSpecPorts, checkDefaultModel } from '../app/check-session-spec.ts';
 import { afterKey, type PageRequest, pageFrom } from '../app/page.ts';
 import { projectViewOf } from '../app/resource-views.ts';
 import { type Fetch, requireProject } from './find-objects.ts';
@@ -38,7 +38,7 @@ export type ProjectPorts = Readonly<{
   createProject: (namespace: string, name: string, spec: Spec) => Promise<Project>;
   patchProject: (project: Project, spec: Spec) => Promise<Project>;
   deleteProject: (project: Project) => Promise<boolean>;
-  judgeModel: CheckNewSessionPorts['judgeModel'];
+  judgeModel: CheckSessionSpecPorts['judgeModel'];
   /** What the last sync found; undefined before the first. */
   findProjectFact: (projectUid: string) => Promise<ProjectFact | undefined>;
   /** Judges a manifest text with the agent files of the newest commit. */

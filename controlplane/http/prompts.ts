@@ -10,7 +10,7 @@ import type {
   listPromptsRoute,
 } from '#schema/rest/prompts.ts';
 import type { ModelVerdict } from '#schema/rest/workspace.ts';
-import { checkAgentOf, checkModelOf } from '../app/check-new-session.ts';
+import { checkAgentOf, checkModelOf } from '../app/check-session-spec.ts';
 import type { Prompts } from '../app/prompts.ts';
 import { type Fetch, requireSession } from './find-objects.ts';
 import type { Handler } from './handler.ts';

@@ -10,7 +10,7 @@ import { nearestNames } from '#schema/rules/nearest-names.ts';
 import type { HarnessChoice } from '#schema/rules/select-harness.ts';
 import * as wire from '#schema/wire/runtime.ts';
 import type { TurnPart } from '#schema/wire/turns.ts';
-import { checkAgentOf, checkModelOf } from '../app/check-new-session.ts';
+import { checkAgentOf, checkModelOf } from '../app/check-session-spec.ts';
 import type { HarnessFeatures } from '../app/harness-features.ts';
 import type { Prompts } from '../app/prompts.ts';
 import { type Fetch, requireSession } from './find-objects.ts';

@@ -8,6 +8,7 @@ import type {
   getSessionRoute,
   listAllSessionsRoute,
   listSessionsRoute,
+  patchSessionRoute,
   restartSessionRoute,
   SessionView,
   sessionHealthRoute,
@@ -15,7 +16,7 @@ import type {
   suspendSessionRoute,
 } from '#schema/rest/sessions.ts';
 import type { HealthDocument } from '#schema/wire/health.ts';
-import type { CheckNewSession } from '../app/check-new-session.ts';
+import type { CheckSessionSpec } from '../app/check-session-spec.ts';
 import { afterKey, type PageRequest, pageFrom } from '../app/page.ts';
 import { sessionViewOf } from '../app/resource-views.ts';
 import { type Fetch, requireSession } from './find-objects.ts';
@@ -31,7 +32,7 @@ export type SessionPorts = Readonly<{
   fetchSession: Fetch<Session>;
   /** Of a namespace or of all, by namespace and name. */
   listSessions: (namespace?: string) => readonly Session[];
-  checkNewSession: CheckNewSession;
+  checkSessionSpec: CheckSessionSpec;
   createSession: (namespace: string, name: string, spec: Spec) => Promise<Session>;
   patchSession: (session: Session, spec: Spec) => Promise<Session>;
   deleteSession: (session: Session) => Promise<boolean>;
@@ -50,6 +51,7 @@ export type SessionHandlers = Readonly<{
   listAllSessions: Handler<typeof listAllSessionsRoute>;
   createSession: Handler<typeof createSessionRoute>;
   getSession: Handler<typeof getSessionRoute>;
+  patchSession: Handler<typeof patchSessionRoute>;
   deleteSession: Handler<typeof deleteSessionRoute>;
   startSession: Handler<typeof startSessionRoute>;
   suspendSession: Handler<typeof suspendSessionRoute>;
@@ -92,11 +94,16 @@ export const makeSessionHandlers = (ports: SessionPorts): SessionHandlers => {
     }),
     listAllSessions: async ({ query }) => ({ status: 200, body: await pageOfSessions(ports.listSessions(), query) }),
     createSession: async ({ params, body }) => {
-      await ports.checkNewSession(params.namespace, body.spec);
+      await ports.checkSessionSpec(params.namespace, body.spec);
       const session = await ports.createSession(params.namespace, body.name, body.spec);
       return { status: 201, body: await viewOf(session) };
     },
     getSession: async ({ params }) => ({ status: 200, body: await viewOf(await found(params)) }),
+    patchSession: async ({ params, body }) => {
+      const session = await found(params);
+      await ports.checkSessionSpec(params.namespace, { ...body.spec, projectRef: session.spec.projectRef });
+      return { status: 200, body: await viewOf(await patchSession(session, body.spec)) };
+    },
     deleteSession: async ({ params }) => {
       const session = await found(params);
       const { uid, name, namespace } = session.metadata;

@@ -194,7 +194,7 @@ export const makeResources = (ports: ResourcesPorts): Resources => {
       readProject(await create(PROJECTS, ProjectKind, namespace, name, spec)),
     patchSession: async (session, spec) => {
       const { namespace, name } = session.metadata;
-      return readSession(await mergePatch(client, SESSIONS, { namespace, name }, { spec }, { manager }));
+      return readSession(await mergePatch(client, SESSIONS, { namespace, name }, { spec }, { manager, strict: true }));
     },
     patchProject: async (project, spec) => {
       const { namespace, name } = project.metadata;

@@ -2,7 +2,7 @@
 import type { RequestRecord } from '#base/http/server.ts';
 import type { Part } from '#base/lifecycle.ts';
 import type { KubeClient } from '#kube/client.ts';
-import { makeCheckNewSession } from '../app/check-new-session.ts';
+import { makeCheckSessionSpec } from '../app/check-session-spec.ts';
 import { makeChooseHarness } from '../app/choose-harness.ts';
 import { providerKeyContext } from '../app/provider-keys.ts';
 import { makeRateLimit } from '../app/rate-limit.ts';
@@ -140,7 +140,7 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
       ...makeSessionHandlers({
         fetchSession,
         listSessions: resources.sessions.list,
-        checkNewSession: makeCheckNewSession({ fetchProject, judgeModel }),
+        checkSessionSpec: makeCheckSessionSpec({ fetchProject, judgeModel }),
         createSession: resources.createSession,
         patchSession: resources.patchSession,
         deleteSession: resources.deleteSession,

@@ -80,6 +80,22 @@ export const getSessionRoute = defineRoute({
   responses: { 200: sessionView },
 });
 
+/**
+ * `PATCH …/sessions/{name}`: a JSON merge patch of the spec; fields that are not named stay, null removes one. Agent and model count
+ * from the next turn. Source: A192, K19.
+ */
+export const patchSessionRoute = defineRoute({
+  operationId: 'patchSession',
+  listener: 'public',
+  method: 'PATCH',
+  path: '/v1/namespaces/:namespace/sessions/:name',
+  summary: 'Change fields of a session',
+  auth: { kind: 'resource', resource: 'sessions', verb: 'patch' },
+  params: objectParams,
+  body: z.object({ spec: specBody }),
+  responses: { 200: sessionView },
+});
+
 /** `DELETE …/sessions/{name}`: asks Kubernetes to delete it; the clean-up goes on behind. */
 export const deleteSessionRoute = defineRoute({
   operationId: 'deleteSession',

@@ -11,7 +11,7 @@ import { PROJECTS, SESSIONS } from '#kube/resource-types.ts';
 import * as projects from '#schema/rest/projects.ts';
 import * as prompts from '#schema/rest/prompts.ts';
 import * as records from '#schema/rest/records.ts';
-import { createSessionRoute, getSessionRoute, listAllSessionsRoute } from '#schema/rest/sessions.ts';
+import { createSessionRoute, getSessionRoute, listAllSessionsRoute, patchSessionRoute } from '#schema/rest/sessions.ts';
 import { createProviderRoute } from '#schema/rest/workspace.ts';
 import { type ApiWorld, startApiWorld } from '#test/support/api-world.ts';
 import { grant, ROLE_BINDINGS } from '#test/support/kube-accounts.ts';
@@ -105,6 +105,31 @@ describe('the public API', () => {
     const error = await refusalOf(world.alice.call(createSessionRoute, { params, body: { name: 'forged', spec } }));
     assert.ok(error instanceof ForbiddenError);
     assert.match(error.message, /spec\.source\.kind Trigger is set by the control plane only/);
+  });
+
+  test('K25 A192 patchSession changes exactly its fields, and takes no agent, model or source that a new session would not', async () => {
+    const params = { namespace: world.namespace };
+    const made = { name: 'patched', spec: { projectRef: { name: 'shop' }, agent: 'dev' } };
+    await world.alice.call(createSessionRoute, { params, body: made });
+    const patch = (spec: Record<string, unknown>) =>
+      world.alice.call(patchSessionRoute, { params: at('patched'), body: { spec } });
+    const { body } = await patch({ lifecycle: { idleSuspendAfterSeconds: 60 } });
+    assert.deepEqual(
+      [body.spec['lifecycle'], body.spec['agent'], body.spec['projectRef']],
+      [{ idleSuspendAfterSeconds: 60 }, 'dev', { name: 'shop' }],
+    );
+    assert.equal((await patch({ agent: null })).body.spec['agent'], undefined);
+    const cases: readonly (readonly [Record<string, unknown>, string, RegExp])[] = [
+      [{ model: 'acme/none' }, 'unknown_model', /acme/],
+      [{ colour: 'red' }, 'resource_rejected', /unknown field "spec\.colour"/],
+      [{ projectRef: { name: 'other' } }, 'resource_rejected', /spec\.projectRef is immutable/],
+      [{ source: { kind: 'Trigger', name: 'nightly' } }, 'forbidden', /spec\.source\.kind Trigger is set by/],
+    ];
+    for (const [spec, code, message] of cases) {
+      const error = await refusalOf(patch(spec));
+      assert.equal(error.code, code, error.message);
+      assert.match(error.message, message);
+    }
   });
 
   const patchFeatures = async (body: Record<string, unknown>) =>

@@ -6,7 +6,7 @@ import type { ModelVerdict } from '#schema/rest/workspace.ts';
 import { isModelAllowed } from '#schema/rules/check-model.ts';
 
 /** What the check needs. Errors of `judgeModel`: UnavailableError `registry_unavailable`. */
-export type CheckNewSessionPorts = Readonly<{
+export type CheckSessionSpecPorts = Readonly<{
   fetchProject: (namespace: string, name: string) => Promise<Project | undefined>;
   judgeModel: (name: string) => Promise<ModelVerdict | undefined>;
 }>;
@@ -15,7 +15,7 @@ export type CheckNewSessionPorts = Readonly<{
  * Resolves for a spec that may be sent on. Errors: NotFoundError `project_not_found`, InvalidError `unknown_model`,
  * `model_disabled`, `provider_disabled`, `unknown_agent`, ForbiddenError `model_not_allowed`.
  */
-export type CheckNewSession = (namespace: string, spec: Readonly<Record<string, unknown>>) => Promise<void>;
+export type CheckSessionSpec = (namespace: string, spec: Readonly<Record<string, unknown>>) => Promise<void>;
 
 const textAt = (value: unknown, key: string): string | undefined => {
   if (typeof value !== 'object' || value === null) return undefined;
@@ -34,7 +34,7 @@ const refuseModel = (model: string, verdict: ModelVerdict | undefined): void => 
 export const checkModelOf = async (
   project: Project,
   model: string,
-  judgeModel: CheckNewSessionPorts['judgeModel'],
+  judgeModel: CheckSessionSpecPorts['judgeModel'],
 ): Promise<void> => {
   refuseModel(model, await judgeModel(model));
   if (!isModelAllowed(model, project.spec.models?.allowed)) {
@@ -49,7 +49,7 @@ export const checkModelOf = async (
 /** Refuses a default model of a project's spec that nobody could use. Errors: as for `checkModelOf`. */
 export const checkDefaultModel = async (
   spec: Readonly<Record<string, unknown>>,
-  judgeModel: CheckNewSessionPorts['judgeModel'],
+  judgeModel: CheckSessionSpecPorts['judgeModel'],
 ): Promise<void> => {
   const model = textAt(spec['defaults'], 'model');
   if (model !== undefined) refuseModel(model, await judgeModel(model));
@@ -66,8 +66,8 @@ export const checkAgentOf = (project: Project, agent: string): void => {
 };
 
 /** The check over its ports. */
-export const makeCheckNewSession =
-  ({ fetchProject, judgeModel }: CheckNewSessionPorts): CheckNewSession =>
+export const makeCheckSessionSpec =
+  ({ fetchProject, judgeModel }: CheckSessionSpecPorts): CheckSessionSpec =>
   async (namespace, spec) => {
     const name = textAt(spec['projectRef'], 'name');
     if (name === undefined) {

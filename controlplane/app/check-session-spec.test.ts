@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { BeeuniError } from '#base/errors.ts';
 import type { Project } from '#schema/resources/project.ts';
-import { makeCheckNewSession } from './check-new-session.ts';
+import { makeCheckSessionSpec } from './check-session-spec.ts';
 
 const project = (allowed?: readonly string[], agents?: readonly string[]): Project =>
   ({
@@ -13,7 +13,7 @@ const project = (allowed?: readonly string[], agents?: readonly string[]): Proje
   }) as unknown as Project;
 
 const check = (found: Project | undefined) =>
-  makeCheckNewSession({
+  makeCheckSessionSpec({
     fetchProject: async (namespace, name) => (namespace === 'team' && name === 'shop' ? found : undefined),
     judgeModel: async (name) =>
       name.startsWith('acme/')
