@@ -222,7 +222,7 @@ describe('a session with OpenCode', { skip, timeout: 900_000 }, () => {
     );
   });
 
-  it('A142 tells a final provider error by its code, after one call', async () => {
+  it('FC3 A142 tells a final provider error by its code, after one call', async () => {
     const before = rig.controlPlane.modelCalls.length;
     const turnId = await run('@@error 9 402 budget used up 500 429');
     const end = await endOf(turnId);
@@ -241,7 +241,7 @@ describe('a session with OpenCode', { skip, timeout: 900_000 }, () => {
     assert.equal(retry?.data['attempt'], 1);
   });
 
-  it('recovers from a stream that is cut', async () => {
+  it('FC1 recovers from a stream that is cut', async () => {
     const turnId = await run('@@drop 1');
     assert.deepEqual([(await endOf(turnId))['outcome']], ['Succeeded']);
   });
@@ -257,7 +257,7 @@ describe('a session with OpenCode', { skip, timeout: 900_000 }, () => {
     assert.equal((await endOf(await run('@@say hi', { agent: 'nobody' })))['outcome'], 'Succeeded');
   });
 
-  it('A38 aborts a running tool when port 8000 asks, and ends the model call that hangs', async () => {
+  it('FC5 A38 aborts a running tool when port 8000 asks, and ends the model call that hangs', async () => {
     const turnId = await run('@@tool bash {"command":"sleep 300","description":"d"}');
     await toolRuns(turnId);
     const credential = rig.controlPlane.daemonCredential;

@@ -250,7 +250,7 @@ describe('turns with Pi', { skip, timeout: 300_000 }, () => {
     }
   });
 
-  it('A142 ends a failed model call with its code, after one call', async () => {
+  it('FC3 A142 ends a failed model call with its code, after one call', async () => {
     const cases: readonly (readonly [string, string])[] = [
       ['@@error 9 402 budget used up', 'credits'],
       ['@@error 9 401 no', 'auth'],
@@ -268,7 +268,7 @@ describe('turns with Pi', { skip, timeout: 300_000 }, () => {
     assert.equal(missing.kind === 'failed' && missing.code, 'unknown_model');
   });
 
-  it('known-bugs K14 ends a stream without its end with one typed error, and answers the next prompt', async () => {
+  it('FC1 FC4 known-bugs K14 ends a stream without its end with one typed error, and answers the next prompt', async () => {
     for (const script of ['@@truncate', '@@drop 9', '@@inside broken']) {
       const end = await rig.submit(script);
       assert.equal(end.kind, 'failed', script);
@@ -276,13 +276,13 @@ describe('turns with Pi', { skip, timeout: 300_000 }, () => {
     assert.deepEqual(await rig.submit('@@say fine'), { kind: 'completed' });
   });
 
-  it('known-bugs K13 never executes half a JSON object', async () => {
+  it('FC7 known-bugs K13 never executes half a JSON object', async () => {
     await rig.submit('@@tool bash {"command": "touch should-not-be\n@@say went on');
     assert.ok(!existsSync(join(rig.workspace, 'should-not-be')));
     assert.deepEqual(await rig.submit('@@say fine'), { kind: 'completed' });
   });
 
-  it('A38 aborts a model call that hangs', async () => {
+  it('FC5 A38 aborts a model call that hangs', async () => {
     const controller = new AbortController();
     const asked = rig.provider.nextRequest();
     const turn = rig.submit('@@hang', { signal: controller.signal });

@@ -112,6 +112,18 @@ export const turnCases = (world: () => World): void => {
     assert.equal((await run('@@say fine'))['summary'], 'fine');
   });
 
+  it('FC1 FC6 FC7 takes no cut stream for an answer, runs no half of a call, and answers in any script afterwards', async () => {
+    const { run, rig, bash, harness } = world();
+    const before = rig.provider.requests.length;
+    const cut = await run('@@truncate');
+    const calls = rig.provider.requests.length - before;
+    assert.ok(cut['outcome'] === 'Failed' || calls > 1, `${harness} took ${JSON.stringify(cut)} after ${calls} call`);
+    await run('@@tool bash {"command": "touch should-not-be\n@@say went on');
+    assert.match(await bash('ls'), /AGENTS\.md/);
+    assert.doesNotMatch(await bash('ls'), /should-not-be/);
+    assert.equal((await run('@@say 🐝 é 漢字 “x”'))['summary'], '🐝 é 漢字 “x”');
+  });
+
   it('D17 pushes what a turn commits to the branch of the session', async () => {
     const { run, rig } = world();
     const command =
