@@ -2,12 +2,10 @@
 // have sent is in the log, and what people see of it is what is tested.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { apply } from '#kube/apply.ts';
-import { PROJECTS, SESSIONS } from '#kube/resource-types.ts';
+import { PROJECTS } from '#kube/resource-types.ts';
 import {
   type CallPlace,
   runCommand,
@@ -15,97 +13,27 @@ import {
   startCommand,
   startInTerminal,
 } from '#test/support/command-line.ts';
-import { type ControlPlaneProcess, startControlPlane } from '#test/support/control-plane.ts';
-import { applyFile, startTestApi, type TestApi } from '#test/support/kube.ts';
-import { createAccount, grant, grantPaths, tokenOf } from '#test/support/kube-accounts.ts';
-import { freshDatabase } from '#test/support/postgres.ts';
-import { anEvent, storedSessions } from '#test/support/stored-sessions.ts';
+import { type CommandLineWorld, startCommandLineWorld } from '#test/support/command-line-world.ts';
 import { until } from '#test/support/until.ts';
 import { ensureKubectlHelm } from '#tools/kubectl-helm.ts';
 
-const MANAGER = { manager: 'beeuni-test', force: true };
-
-describe('the command line', { timeout: 300_000 }, () => {
-  let api: TestApi;
-  let control: ControlPlaneProcess;
+describe('the command line', { timeout: 900_000 }, () => {
+  let world: CommandLineWorld;
+  let api: CommandLineWorld['api'];
+  let control: CommandLineWorld['control'];
   let namespace: string;
-  let parts: ReturnType<typeof storedSessions>;
+  let parts: CommandLineWorld['parts'];
   let ada: CallPlace;
   let bob: CallPlace;
-  const folder = mkdtempSync(join(tmpdir(), 'beeuni-cli-'));
-
+  let folder: string;
   before(async () => {
-    api = await startTestApi();
-    const { client } = api.admin;
-    await applyFile(client, 'crds/projects.yaml');
-    await applyFile(client, 'crds/sessions.yaml');
-    namespace = await api.namespace();
-    await createAccount(client, namespace, 'ada');
-    await createAccount(client, namespace, 'bob');
-    await grant(client, namespace, 'ada', 'ada', "[{apiGroups: [beeuni.dev], resources: ['*'], verbs: ['*']}]");
-    await grant(client, namespace, 'bob', 'bob', '[{apiGroups: [beeuni.dev], resources: [sessions], verbs: [get]}]');
-    await grantPaths(client, namespace, 'ada', `${namespace}-ada`, ['/v1/workspace/*']);
-    const spec = { repository: { url: 'https://git.example.com/team/shop.git' } };
-    await apply(client, PROJECTS, { metadata: { namespace, name: 'shop' }, spec }, MANAGER);
-    const database = await freshDatabase();
-    parts = storedSessions(database.pool);
-    control = await startControlPlane({
-      kubeconfigPath: api.kubeconfigPath,
-      databaseUrl: database.databaseUrl,
-      environment: { BEEUNI_OPERATOR_NAMESPACE: namespace, BEEUNI_OPERATOR_SERVICE_ACCOUNT: 'operator' },
-    });
-    await control.ready();
-    const place = async (account: string): Promise<CallPlace> => ({
-      homeDir: folder,
-      env: {
-        BEEUNI_SERVER: await control.url('public'),
-        BEEUNI_TOKEN: await tokenOf(client, { namespace, account }),
-        BEEUNI_NAMESPACE: namespace,
-      },
-    });
-    ada = await place('ada');
-    bob = await place('bob');
+    world = await startCommandLineWorld();
+    ({ api, control, namespace, parts, ada, bob, folder } = world);
   });
   after(async () => {
-    await control?.stop();
-    await api?.stop();
-    rmSync(folder, { recursive: true, force: true });
+    await world?.stop();
   });
-
-  const uidOf = async (name: string): Promise<string> =>
-    (await api.admin.client.get(SESSIONS, { namespace, name }))?.metadata.uid ?? '';
-
-  /** Plays the sandbox of a session: takes the next prompt and says something in its turn. */
-  const sandbox = async (name: string) => {
-    const uid = await uidOf(name);
-    const key = { uid, namespace, name, projectUid: 'project-1' };
-    const claim = await parts.claim(uid, `pod-${name}-${Math.random()}`, undefined, key);
-    let n = 0;
-    const send = async (turnId: string | null, type: string, data: Record<string, unknown>): Promise<void> => {
-      n += 1;
-      const { sessionUid, generation } = claim;
-      await parts.append({ sessionUid, generation, events: [anEvent(n, { id: `ev-${n}`, type, turnId, data })] });
-    };
-    const take = () => until('a prompt waits', () => parts.take(claim).catch(() => undefined));
-    const promptOf = async (turnId: string): Promise<string> => {
-      const [row] = await parts.rows<{ id: string }>('select id from prompts where turn_id = $1', turnId);
-      return row?.id ?? '';
-    };
-    const say = async (turnId: string, text: string): Promise<void> => {
-      await send(turnId, 'message.updated', { message: { id: `m-${turnId}`, role: 'assistant' } });
-      const part = { id: `p-${turnId}`, messageId: `m-${turnId}`, type: 'text' };
-      await send(turnId, 'message.part.updated', { part: { ...part, text: '' } });
-      const delta = { messageId: part.messageId, partId: part.id, field: 'text' };
-      for (const word of text.split(/(?<= )/)) await send(turnId, 'message.part.delta', { ...delta, delta: word });
-      await send(turnId, 'message.part.updated', { part: { ...part, text } });
-    };
-    const end = async (turnId: string, outcome = 'Succeeded', message: string | null = null): Promise<void> => {
-      const promptId = await promptOf(turnId);
-      const code = outcome === 'Succeeded' ? null : 'aborted';
-      await send(turnId, 'turn.ended', { promptId, outcome, code, message, summary: null, commit: null });
-    };
-    return { claim, take, send, say, end, promptOf };
-  };
+  const sandbox = (name: string) => world.sandbox(name);
 
   test('A238 lists projects as a table and as JSON', async () => {
     const table = await runCommand(['projects', 'ls'], ada);
