@@ -55,6 +55,7 @@ export const ENTRIES: readonly Entry[] = [
   people('sessions approve', 'allow or refuse what an agent asks for', () => import('./commands/sessions-approve.ts')),
   people('sessions answer', 'answer what an agent asks', () => import('./commands/sessions-answer.ts')),
   people('sessions model', 'show or change the model of a session', () => import('./commands/sessions-model.ts')),
+  people('sessions scope', 'show or choose the secrets that it may see', () => import('./commands/sessions-scope.ts')),
   people('sessions files', 'list, print or write files of the workspace', () => import('./commands/sessions-files.ts')),
   people('sessions diff', 'show what a session has changed', () => import('./commands/sessions-diff.ts')),
   people('sessions logs', 'print what the sandbox has logged', () => import('./commands/sessions-logs.ts')),

@@ -128,4 +128,20 @@ describe('commands over a played server', () => {
     assert.deepEqual(calls, ['PATCH  {"spec":{"model":null}}']);
     assert.equal((await run('model', 'fix', 'acme/small', '--unset')).code, 2);
   });
+
+  test('A196 scope shows and replaces the secrets that a session may see: some, none, or all that are granted', async () => {
+    answers.set('GET ', view);
+    assert.equal((await run('scope', 'fix')).out, 'secrets: all that its agent is granted\n');
+    for (const [words, sent, said] of [
+      [['NPM', 'SHOP_KEY'], ['NPM', 'SHOP_KEY'], 'NPM, SHOP_KEY'],
+      [['--none'], [], 'none'],
+      [['--all'], null, 'all that its agent is granted'],
+    ] as const) {
+      answers.set('PATCH ', { ...view, spec: sent === null ? {} : { scope: { secrets: sent } } });
+      const set = await run('scope', 'fix', ...words);
+      assert.deepEqual(calls, [`PATCH  ${JSON.stringify({ spec: { scope: { secrets: sent } } })}`]);
+      assert.deepEqual([set.code, set.err], [0, `session fix: secrets: ${said}\n`]);
+    }
+    assert.equal((await run('scope', 'fix', 'NPM', '--none')).code, 2);
+  });
 });
