@@ -55,4 +55,5 @@ WORKDIR /opt/beeuni
 ENV NODE_ENV=production HOME=/home/beeuni
 USER 1000:1000
 ENTRYPOINT ["tini", "--"]
-CMD ["node", "controlplane/main.ts"]
+# What a call leaves behind is dead within milliseconds: a small young generation saves memory and stays in the cache.
+CMD ["node", "--max-semi-space-size=4", "controlplane/main.ts"]

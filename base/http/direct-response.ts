@@ -43,12 +43,13 @@ export class DirectResponse extends EventEmitter implements ExchangeResponse {
     this.#sink = sink;
   }
 
-  writeHead(status: number, headers: Readonly<Record<string, string | number>>): void {
+  writeHead(status: number, headers: Readonly<Record<string, string | number>> | string[]): void {
     if (this.headersSent) throw new Error('the head of the answer was sent already');
+    const list = Array.isArray(headers) ? headers : Object.entries(headers).flat();
     let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Answer'}\r\n`;
-    for (const name in headers) {
-      const value = headers[name];
-      if (value === undefined) continue;
+    for (let at = 0; at < list.length; at += 2) {
+      const name = list[at];
+      const value = list[at + 1];
       if (typeof value === 'string' && !HEADER.test(value)) throw new Error(`the header ${name} cannot be sent`);
       if (name === 'content-length') this.#hasLength = true;
       if (name === 'connection') this.#isLast = value === 'close';

@@ -130,9 +130,11 @@ export const mountDirect = <C>(server: HttpServer, direct: DirectRoute<C>, guard
     const call = new PlainCall(direct, exchange, server.clock.monotonicMs());
     exchange.response.on('close', () => record(call));
     try {
-      const caller = await guard.authenticate(call);
+      const found = guard.authenticate(call);
+      const caller = found instanceof Promise ? await found : found;
       if (route.auth.kind !== 'anyone') server.budget.admit(exchange.socket);
-      await guard.authorize(call, caller);
+      const allowed = guard.authorize(call, caller);
+      if (allowed instanceof Promise) await allowed;
       call.admit(caller);
       await handler(call);
     } catch (error) {

@@ -24,7 +24,8 @@ export type ExchangeResponse = Readonly<{
   destroyed: boolean;
   /** Everything that was written has left. */
   writableFinished: boolean;
-  writeHead: (status: number, headers: Readonly<Record<string, string | number>>) => unknown;
+  /** Headers by lower-case name, or a flat list of names and values. */
+  writeHead: (status: number, headers: Readonly<Record<string, string | number>> | string[]) => unknown;
   write: (chunk: Buffer | string) => boolean;
   end: (chunk?: Buffer | string) => unknown;
   destroy: () => unknown;

@@ -25,10 +25,13 @@ const KINDS: Uint8Array = (() => {
 /** Whether a byte may stand in the value of a header, or in the reason of an answer. */
 export const isValueByte = (byte: number): boolean => ((KINDS[byte] ?? 0) & VALUE) !== 0;
 
+/** What names of the same length and first letter share; most names differ in it. */
+const keyOf = (length: number, firstByte: number): number => (length << 8) | (firstByte | 0x20);
+
 /** Header lines. A class, as there is one for every request and answer. */
 export class HeaderLines {
   readonly #bytes: Buffer;
-  /** For each line: where its name begins and ends, and its value without blanks. */
+  /** For each line: the key of its name, where the name begins, and where its value without blanks begins and ends. */
   readonly #places: readonly number[];
   /** Index behind the empty line. */
   readonly end: number;
@@ -39,10 +42,9 @@ export class HeaderLines {
     this.end = end;
   }
 
-  #isNamed(at: number, name: string): boolean {
-    const start = this.#places[at] ?? 0;
-    if ((this.#places[at + 1] ?? 0) - start !== name.length) return false;
-    for (let index = 0; index < name.length; index += 1) {
+  /** Whether the rest of a name is that of `name`, whose key it has. */
+  #isNamed(start: number, name: string): boolean {
+    for (let index = 1; index < name.length; index += 1) {
       // Of all bytes of a name only the capital of a letter becomes that letter.
       if (((this.#bytes[start + index] ?? 0) | 0x20) !== name.charCodeAt(index)) return false;
     }
@@ -51,10 +53,12 @@ export class HeaderLines {
 
   /** The value by a name of lower-case letters, digits and dashes; values of a name that is there twice are joined. */
   get(name: string): string | undefined {
+    const places = this.#places;
+    const key = keyOf(name.length, name.charCodeAt(0));
     let value: string | undefined;
-    for (let at = 0; at < this.#places.length; at += 4) {
-      if (!this.#isNamed(at, name)) continue;
-      const text = this.#bytes.toString('latin1', this.#places[at + 2], this.#places[at + 3]);
+    for (let at = 0; at < places.length; at += 4) {
+      if (places[at] !== key || !this.#isNamed(places[at + 1] ?? 0, name)) continue;
+      const text = this.#bytes.toString('latin1', places[at + 2], places[at + 3]);
       value = value === undefined ? text : `${value}, ${text}`;
     }
     return value;
@@ -62,8 +66,12 @@ export class HeaderLines {
 
   /** How many lines have the name. */
   count(name: string): number {
+    const places = this.#places;
+    const key = keyOf(name.length, name.charCodeAt(0));
     let count = 0;
-    for (let at = 0; at < this.#places.length; at += 4) if (this.#isNamed(at, name)) count += 1;
+    for (let at = 0; at < places.length; at += 4) {
+      if (places[at] === key && this.#isNamed(places[at + 1] ?? 0, name)) count += 1;
+    }
     return count;
   }
 }
@@ -92,7 +100,7 @@ export const readHeaderLines = (bytes: Buffer, start: number): HeaderLines | 'in
     if (bytes[at] !== CR || bytes[at + 1] !== LF) return 'wrong';
     let valueEnd = at;
     while (valueEnd > valueStart && (bytes[valueEnd - 1] === SPACE || bytes[valueEnd - 1] === TAB)) valueEnd -= 1;
-    places.push(nameStart, nameEnd, valueStart, valueEnd);
+    places.push(keyOf(nameEnd - nameStart, bytes[nameStart] ?? 0), nameStart, valueStart, valueEnd);
     at += 2;
   }
 };

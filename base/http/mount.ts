@@ -62,10 +62,10 @@ export type AnyAnswer = Readonly<{ status: number; body: unknown }>;
 
 /** Who decides about callers. Errors are thrown: 401, 403, 429, 503. */
 export type Guard<C> = Readonly<{
-  /** Who calls. */
-  authenticate: (call: GuardedCall) => Promise<C>;
+  /** Who calls; at once where nobody has to be asked. */
+  authenticate: (call: GuardedCall) => Promise<C> | C;
   /** Whether the caller may; resolves or throws. */
-  authorize: (call: GuardedCall, caller: C) => Promise<void>;
+  authorize: (call: GuardedCall, caller: C) => Promise<void> | void;
   /**
    * Whether the call of an open stream would still be let in, from an answer that is not older than half a second; absent:
    * by the two functions above. It counts as no call.

@@ -68,7 +68,9 @@ export type SandboxIdentity = Readonly<{
  * The session behind a credential, or undefined for one that nobody issued. Cached for at most 5 s.
  * Errors: ConflictError `superseded` when a newer claim exists, UnavailableError `database_unavailable`.
  */
-export type FindSessionByCredential = (credential: string) => Promise<SandboxIdentity | undefined>;
+export type FindSessionByCredential = (
+  credential: string,
+) => Promise<SandboxIdentity | undefined> | SandboxIdentity | undefined;
 
 /** Turns a secret text into bytes that are safe to store; `context` must be given again to open it. */
 export type Seal = (plain: string, context: string) => Buffer;

@@ -96,25 +96,36 @@ export const makeCredentials = (ports: CredentialsPorts): Credentials => {
     if (remembered.size > MAX_REMEMBERED && oldest !== undefined) drop(oldest);
   };
 
+  const ask = async (
+    credential: string,
+    prefix: string,
+    key: string,
+    known: Remembered | undefined,
+  ): Promise<SandboxIdentity | undefined> => {
+    const ageMs = known === undefined ? Number.POSITIVE_INFINITY : ports.clock.monotonicMs() - known.atMs;
+    try {
+      const identity = await look(credential, prefix);
+      if (identity === undefined) drop(key);
+      else remember(key, identity);
+      return identity;
+    } catch (error) {
+      // A database that does not answer makes no valid credential invalid.
+      if (error instanceof UnavailableError && known !== undefined && ageMs <= GRACE_MS) return known.identity;
+      if (error instanceof ConflictError) drop(key);
+      throw error;
+    }
+  };
+
   return {
-    find: async (credential) => {
+    find: (credential) => {
       const prefix = SESSION_CREDENTIAL.exec(credential)?.[1];
       if (prefix === undefined) return undefined;
       const key = hash('sha256', credential, 'base64');
       const known = remembered.get(key);
-      const ageMs = known === undefined ? Number.POSITIVE_INFINITY : ports.clock.monotonicMs() - known.atMs;
-      if (known !== undefined && ageMs <= FRESH_MS && !known.isStale) return known.identity;
-      try {
-        const identity = await look(credential, prefix);
-        if (identity === undefined) drop(key);
-        else remember(key, identity);
-        return identity;
-      } catch (error) {
-        // A database that does not answer makes no valid credential invalid.
-        if (error instanceof UnavailableError && known !== undefined && ageMs <= GRACE_MS) return known.identity;
-        if (error instanceof ConflictError) drop(key);
-        throw error;
+      if (known !== undefined && !known.isStale && ports.clock.monotonicMs() - known.atMs <= FRESH_MS) {
+        return known.identity;
       }
+      return ask(credential, prefix, key, known);
     },
     forget: (sessionUid) => {
       const entry = remembered.get(newest.get(sessionUid) ?? '');

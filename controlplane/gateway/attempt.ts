@@ -29,8 +29,8 @@ export type AttemptRequest = Readonly<{
   body: readonly Buffer[];
   limits: CallLimits;
   response: ExchangeResponse;
-  /** Headers of the answer besides its type and length. */
-  answerHeaders: Readonly<Record<string, string>>;
+  /** Headers of the answer besides its type and length, as a flat list. */
+  answerHeaders: readonly string[];
   startedMs: number;
 }>;
 
@@ -150,13 +150,11 @@ class RunningAttempt implements Attempt, UpstreamHandler {
 
   #head(contentLength?: number): void {
     const { response, answerHeaders } = this.#request;
-    response.writeHead(200, {
-      ...(this.#isStream
-        ? { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' }
-        : { 'content-type': 'application/json' }),
-      ...answerHeaders,
-      ...(contentLength === undefined ? {} : { 'content-length': contentLength }),
-    });
+    const list = this.#isStream
+      ? ['content-type', 'text/event-stream; charset=utf-8', 'x-accel-buffering', 'no', ...answerHeaders]
+      : ['content-type', 'application/json', ...answerHeaders];
+    if (contentLength !== undefined) list.push('content-length', String(contentLength));
+    response.writeHead(200, list);
   }
 
   #send(chunk: Buffer): void {

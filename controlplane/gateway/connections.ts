@@ -40,7 +40,7 @@ export type Connections = Readonly<{
 const IDLE_MS = 30_000;
 /** The provider's own time ends sooner for us, so that no call meets a closing connection. Units: milliseconds. */
 const IDLE_MARGIN_MS = 1_000;
-/** A head and a body up to this size leave in one piece. Units: bytes. */
+/** A body up to this size leaves with its head in one piece. Units: bytes. */
 const ONE_PIECE_BYTES = 65_536;
 /** Most that is read at once. Units: bytes. */
 const READ_BYTES = 65_536;
@@ -119,19 +119,23 @@ class Connection implements UpstreamCall {
     return !this.#socket.destroyed && this.#socket.writable && performance.now() < this.idleUntilMs;
   }
 
-  send(head: string, body: readonly Buffer[], bodyBytes: number, handler: UpstreamHandler): void {
+  /** `head` ends where the length follows. */
+  send(head: Buffer, body: readonly Buffer[], bodyBytes: number, handler: UpstreamHandler): void {
     this.#handler = handler;
     this.#parser.reset();
     const socket = this.#socket;
-    if (head.length + bodyBytes <= ONE_PIECE_BYTES) {
-      const whole = Buffer.allocUnsafe(head.length + bodyBytes);
-      let at = whole.write(head, 0, 'latin1');
+    const length = `${bodyBytes}\r\n\r\n`;
+    if (bodyBytes <= ONE_PIECE_BYTES) {
+      const whole = Buffer.allocUnsafe(head.length + length.length + bodyBytes);
+      let at = head.copy(whole);
+      at += whole.write(length, at, 'latin1');
       for (const part of body) at += part.copy(whole, at);
       socket.write(whole);
       return;
     }
     socket.cork();
-    socket.write(head, 'latin1');
+    socket.write(head);
+    socket.write(length, 'latin1');
     for (const part of body) socket.write(part);
     socket.uncork();
   }
@@ -206,11 +210,15 @@ class Connection implements UpstreamCall {
 export const makeConnections = (settings: ConnectionSettings): Connections => {
   const owner: Owner = { all: new Set(), idle: [], reading: Buffer.allocUnsafeSlow(READ_BYTES), isClosed: false };
   const host = ` HTTP/1.1\r\nhost: ${settings.url.host}\r\nconnection: keep-alive\r\n`;
+  /** The head of the last call; that of the next one is mostly the same. */
+  let last = { path: '', headers: '', head: Buffer.alloc(0) };
   return {
     send: ({ path, headers, body }, handler) => {
       let bodyBytes = 0;
       for (const part of body) bodyBytes += part.length;
-      const head = `POST ${path}${host}${headers}content-length: ${bodyBytes}\r\n\r\n`;
+      if (last.path !== path || last.headers !== headers) {
+        last = { path, headers, head: Buffer.from(`POST ${path}${host}${headers}content-length: `, 'latin1') };
+      }
       // The last one that came back is the one that the provider is least likely to have closed.
       let connection = owner.idle.pop();
       while (connection !== undefined && !connection.isUsable) {
@@ -218,7 +226,7 @@ export const makeConnections = (settings: ConnectionSettings): Connections => {
         connection = owner.idle.pop();
       }
       connection ??= new Connection(owner, settings);
-      connection.send(head, body, bodyBytes, handler);
+      connection.send(last.head, body, bodyBytes, handler);
       return connection;
     },
     close: () => {

@@ -5,9 +5,16 @@ import { BACKSLASH, CLOSE_LIST, CLOSE_OBJECT, COLON, COMMA, OPEN_LIST, OPEN_OBJE
 
 const isSpace = (byte: number | undefined): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 
+const NEAR_BYTES = 32;
+
 /** Index after the closing quote of the string that begins at `at`; -1 when it does not end. */
 const endOfString = (bytes: Uint8Array, at: number): number => {
   let from = at + 1;
+  // Most texts are short, and asking for the next quote costs more than to look at so many bytes.
+  for (const near = Math.min(from + NEAR_BYTES, bytes.length); from < near; from += 1) {
+    if (bytes[from] === QUOTE) return from + 1;
+    if (bytes[from] === BACKSLASH) from += 1;
+  }
   for (;;) {
     const quote = bytes.indexOf(QUOTE, from);
     if (quote < 0) return -1;

@@ -118,11 +118,13 @@ export const makeServeCall = (
         body,
         limits: target.provider.timeouts,
         response: call.response,
-        answerHeaders: {
-          'cache-control': 'no-store',
-          'x-request-id': call.requestId,
-          ...(target === admitted.target ? {} : { [SERVED_MODEL_HEADER]: target.name }),
-        },
+        answerHeaders: [
+          'cache-control',
+          'no-store',
+          'x-request-id',
+          call.requestId,
+          ...(target === admitted.target ? [] : [SERVED_MODEL_HEADER, target.name]),
+        ],
         startedMs,
       });
       leaving.current = attempt;

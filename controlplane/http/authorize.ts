@@ -37,7 +37,7 @@ export type AuthorizePorts = Readonly<{
  * Resolves when the caller may, by an answer that is not older than `maxAgeMs`. Errors: ForbiddenError `forbidden`,
  * UnavailableError `authorizer_unavailable`.
  */
-export type Authorize = (call: GuardedCall, caller: Caller, maxAgeMs?: number) => Promise<void>;
+export type Authorize = (call: GuardedCall, caller: Caller, maxAgeMs?: number) => Promise<void> | void;
 
 /** The question that a route asks; undefined when it asks none. */
 export const questionOf = (auth: RouteAuth, params: Readonly<Record<string, string>>): AccessQuestion | undefined => {
@@ -63,11 +63,8 @@ const describe = (question: AccessQuestion): string => {
 };
 
 /** Authorization over its ports. */
-export const makeAuthorize =
-  ({ mayAccess }: AuthorizePorts): Authorize =>
-  async (call, caller, maxAgeMs) => {
-    const question = questionOf(call.route.auth, call.params);
-    if (question === undefined) return;
+export const makeAuthorize = ({ mayAccess }: AuthorizePorts): Authorize => {
+  const ask = async (question: AccessQuestion, caller: Caller, maxAgeMs: number | undefined): Promise<void> => {
     if (caller.kind !== 'user') throw new Error(`a ${caller.kind} reached a route for people`);
     const { username, uid, groups, extra } = caller;
     if (await mayAccess({ username, uid, groups, extra }, question, maxAgeMs)) return;
@@ -76,3 +73,8 @@ export const makeAuthorize =
       `${username} may not ${describe(question)}; access is given by Kubernetes RBAC`,
     );
   };
+  return (call, caller, maxAgeMs) => {
+    const question = questionOf(call.route.auth, call.params);
+    return question === undefined ? undefined : ask(question, caller, maxAgeMs);
+  };
+};

@@ -63,27 +63,46 @@ const writeOf = (call: GuardedCall, caller: Caller, body: unknown, readState: Re
   };
 };
 
+/** Counts the result of a step, and goes on with it; at once where the step does. */
+const countedStep = <T>(work: () => Promise<T> | T, count: (result: string) => void): Promise<T> | T => {
+  let value: Promise<T> | T;
+  try {
+    value = work();
+  } catch (error) {
+    return counted<T>(Promise.reject(error), count);
+  }
+  if (value instanceof Promise) return counted(value, count);
+  count('ok');
+  return value;
+};
+
 /** Oldest answer that counts when an open stream is looked at again. Units: milliseconds. */
 const RECHECK_AGE_MS = 400;
 
 /** The guard. Only people are limited and recorded; what sandboxes and the operator send is bounded elsewhere. */
 export const makeGuard = (ports: GuardPorts): Guard => {
   const { authenticate, authorize, takeCall, recordWrite, readState, observe } = ports;
+  const limited = (caller: Caller): Caller => {
+    if (caller.kind !== 'user') return caller;
+    const retryAfterMs = takeCall(callerName(caller));
+    if (retryAfterMs === undefined) return caller;
+    throw new LimitError('rate_limited', 'too many calls; wait and try again', { retryAfterMs });
+  };
   return {
-    authenticate: async (call) => {
-      const caller =
+    authenticate: (call) => {
+      const found =
         call.route.auth.kind === 'anyone'
-          ? await authenticate(call)
-          : await counted(authenticate(call), observe.authenticated);
-      if (caller.kind !== 'user') return caller;
-      const retryAfterMs = takeCall(callerName(caller));
-      if (retryAfterMs === undefined) return caller;
-      throw new LimitError('rate_limited', 'too many calls; wait and try again', { retryAfterMs });
+          ? authenticate(call)
+          : countedStep(() => authenticate(call), observe.authenticated);
+      return found instanceof Promise ? found.then(limited) : limited(found);
     },
     authorize: (call, caller) =>
-      counted(authorize(call, caller), (result) => {
-        if (result !== 'ok') observe.denied(result);
-      }),
+      countedStep(
+        () => authorize(call, caller),
+        (result) => {
+          if (result !== 'ok') observe.denied(result);
+        },
+      ),
     recheck: async (call) => authorize(call, await authenticate(call, RECHECK_AGE_MS), RECHECK_AGE_MS),
     around: (call, caller, body, run) =>
       caller.kind === 'user' && isMutating(call.route.method)

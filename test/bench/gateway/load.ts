@@ -4,7 +4,6 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { promisify } from 'node:util';
-import { AnswerParser } from '#controlplane/gateway/answer-parser.ts';
 
 const run = promisify(execFile);
 
@@ -102,11 +101,37 @@ export const wrkScript = (target: Target, body: string): string =>
 /** What was seen of one stream. Units: milliseconds; `gapMs`: the longest time between two chunks. */
 export type Streamed = Readonly<{ firstMs: number; gapMs: number; chunks: number; isWhole: boolean; totalMs: number }>;
 
+/** What every chunk of the mock holds once. */
 const CHUNK = Buffer.from('"content":"word ');
+const DONE = Buffer.from('data: [DONE]');
 /** A stream that is silent so long is lost. Units: milliseconds. */
 const STALL_MS = 20_000;
+/** Most that is read at once. Units: bytes. */
+const READ_BYTES = 16_384;
 
-/** Reads one stream over a connection of its own. */
+/** Counts a mark in bytes that are cut anywhere. Its first byte followed by its second is nowhere else in it. */
+const makeCounter = (mark: Buffer): ((bytes: Buffer, length: number) => number) => {
+  const [first] = mark;
+  let matched = 0;
+  return (bytes, length) => {
+    let count = 0;
+    for (let at = 0; at < length; at += 1) {
+      const byte = bytes[at];
+      if (byte === mark[matched]) matched += 1;
+      else matched = byte === first ? 1 : 0;
+      if (matched === mark.length) {
+        count += 1;
+        matched = 0;
+      }
+    }
+    return count;
+  };
+};
+
+/**
+ * Reads one stream over a connection of its own. It looks at the bytes as they come and at nothing else, as hundreds of
+ * them run beside what is measured.
+ */
 export const readStream = (target: Target, model: string): Promise<Streamed> =>
   new Promise((resolve, reject) => {
     const body = requestBody(target.model(model), 2_000, true);
@@ -117,43 +142,48 @@ export const readStream = (target: Target, model: string): Promise<Streamed> =>
       connection: 'close',
       ...target.headers,
     });
-    const socket = connect({ port: target.port, host: '127.0.0.1', noDelay: true });
     let startedMs = 0;
     let firstMs = Number.NaN;
     let lastMs = 0;
     let gapMs = 0;
     let chunks = 0;
     let isWhole = false;
-    let tail = Buffer.alloc(0);
-    const see = (piece: Buffer): void => {
-      const seen = tail.length === 0 ? piece : Buffer.concat([tail, piece]);
-      const before = chunks;
-      let from = 0;
-      for (let at = seen.indexOf(CHUNK); at >= 0; at = seen.indexOf(CHUNK, from)) {
-        chunks += 1;
-        from = at + CHUNK.length;
-      }
-      // What may be the beginning of a mark is looked at again with what follows.
-      tail = Buffer.from(seen.subarray(Math.max(from, seen.length - CHUNK.length + 1)));
-      isWhole ||= seen.includes('[DONE]');
-      if (chunks === before) return;
+    const chunksIn = makeCounter(CHUNK);
+    const endsIn = makeCounter(DONE);
+    const see = (bytes: Buffer, length: number): void => {
+      const more = chunksIn(bytes, length);
+      if (endsIn(bytes, length) > 0) isWhole = true;
+      if (more === 0) return;
       const nowMs = performance.now();
-      if (before === 0) firstMs = nowMs - startedMs;
+      if (chunks === 0) firstMs = nowMs - startedMs;
       else gapMs = Math.max(gapMs, nowMs - lastMs);
+      chunks += more;
       lastMs = nowMs;
     };
     const finish = (): void => {
       resolve({ firstMs, gapMs, chunks, isWhole, totalMs: performance.now() - startedMs });
       socket.destroy();
     };
-    const parser = new AnswerParser({ onHead: () => undefined, onBody: see, onEnd: finish });
+    const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+    const socket = connect({
+      port: target.port,
+      host: '127.0.0.1',
+      noDelay: true,
+      onread: {
+        buffer,
+        callback: (length) => {
+          see(buffer, length);
+          if (isWhole) setImmediate(finish);
+          return true;
+        },
+      },
+    });
     socket.setTimeout(STALL_MS, () => socket.destroy(new Error(`${target.name} sent nothing for a while`)));
     socket.on('connect', () => {
       startedMs = performance.now();
       const lines = head.map(([name, value]) => `${name}: ${value}\r\n`).join('');
       socket.write(`POST ${target.path} HTTP/1.1\r\n${lines}\r\n${body}`);
     });
-    socket.on('data', (data: Buffer) => parser.push(data));
     socket.on('error', reject);
     socket.on('end', finish);
   });
