@@ -198,7 +198,7 @@ export const ROOMS: readonly Room[] = [
     packages: ['zod', 'fastify', 'undici'],
     node: true,
   },
-  { name: 'cli', files: ['cli/**'], ours: ['cli/**', ...kube], packages: ['zod'], node: true },
+  { name: 'cli', files: ['cli/**'], ours: ['cli/**', ...kube], packages: ['zod', 'ws'], node: true },
   { name: 'examples', files: ['examples/**'], ours: ['examples/**'], packages: [], node: true },
   { name: 'tools', files: ['tools/**'], ours: ['**'], packages: ['*'], node: true },
   { name: 'test', files: ['test/**'], ours: ['**'], packages: ['*'], node: true },
