@@ -10,7 +10,7 @@ import type { ReadProviderKeys, ReadRegistry, RegisteredProvider } from '../app/
 import type { Budgets, Limits } from './budgets.ts';
 import type { KeyPools } from './key-pool.ts';
 import { costMicroUsd, estimateMicroUsd } from './meter.ts';
-import type { UsageRecorder } from './ports.ts';
+import type { ObserveGateway, UsageRecorder } from './ports.ts';
 import type { Upstreams } from './upstream.ts';
 
 /** What calls are made with. */
@@ -25,6 +25,7 @@ export type RoleCallPorts = Readonly<{
   findLimits: (payer: RolePayer, atMs: number) => Limits;
   clock: Clock;
   newId: () => string;
+  observe: Pick<ObserveGateway, 'ended' | 'rotated'>;
 }>;
 
 /** For whom a question is asked: who pays. */
@@ -98,7 +99,8 @@ export const makeRoleCalls = (ports: RoleCallPorts): RoleCalls => {
     let last: unknown = new LimitError('rate_limited', 'every key of the provider rests', {
       retryAfterMs: ports.keyPools.waitMs(pool, keys),
     });
-    for (const key of ports.keyPools.usable(pool, keys, subject)) {
+    for (const [at, key] of ports.keyPools.usable(pool, keys, subject).entries()) {
+      if (at > 0) ports.observe.rotated();
       try {
         return await withKey(target, key.secret, call);
       } catch (error) {
@@ -132,6 +134,7 @@ export const makeRoleCalls = (ports: RoleCallPorts): RoleCalls => {
         const completionTokens = answer?.completionTokens ?? Math.ceil(responseBytes / 4);
         const tokens = { promptTokens, cachedTokens: 0, completionTokens };
         const cost = costMicroUsd(tokens, listed);
+        const durationMs = clock.monotonicMs() - began.ms;
         taken.settle(cost);
         usage.record({
           id: newId(),
@@ -149,10 +152,13 @@ export const makeRoleCalls = (ports: RoleCallPorts): RoleCalls => {
           estimated: answer === undefined || answer.promptTokens === null || answer.completionTokens === null,
           costMicroUsd: cost,
           firstByteMs: null,
-          durationMs: Math.round(clock.monotonicMs() - began.ms),
+          durationMs: Math.round(durationMs),
           requestBytes,
           responseBytes,
         });
+        const outcome = answer === undefined ? 'provider_error' : 'ok';
+        const { id: provider } = target.provider;
+        ports.observe.ended({ provider, outcome, firstByteMs: null, durationMs, ...tokens, costMicroUsd: cost });
       };
       try {
         const complete = target.provider.kind === 'anthropic' ? completeMessage : completeText;

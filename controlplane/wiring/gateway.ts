@@ -12,7 +12,7 @@ import { type Budgets, costsByBudget, makeBudgets } from '../gateway/budgets.ts'
 import { gatewayErrorShape } from '../gateway/error-shape.ts';
 import type { KeyPools } from '../gateway/key-pool.ts';
 import { makeGatewayModelsHandler } from '../gateway/models.ts';
-import type { GatewayPorts, OnBudgetReached, ResolveRole, UsageRecorder } from '../gateway/ports.ts';
+import type { GatewayPorts, ObserveGateway, OnBudgetReached, ResolveRole, UsageRecorder } from '../gateway/ports.ts';
 import { type FindRevoked, makeRunningCalls } from '../gateway/running-calls.ts';
 import { makeServeCall } from '../gateway/serve.ts';
 import type { Upstreams } from '../gateway/upstream.ts';
@@ -83,6 +83,20 @@ export const wireMetering = (
   return { usage, budgets, background: { name: 'usage', start: usage.start, stop: usage.stop } };
 };
 
+/** Counts calls of the gateway, and those that the control plane makes itself. */
+export const observeCalls = (instruments: Basics['instruments']): ObserveGateway => ({
+  ended: ({ provider, outcome, firstByteMs, durationMs, promptTokens, completionTokens, costMicroUsd }) => {
+    instruments.llmRequestsTotal.inc({ provider, outcome });
+    instruments.llmRequestDurationSeconds.observe({ provider }, durationMs / 1_000);
+    if (firstByteMs !== null) instruments.llmTimeToFirstTokenSeconds.observe({ provider }, firstByteMs / 1_000);
+    if (promptTokens > 0) instruments.llmTokensTotal.inc({ provider, direction: 'input' }, promptTokens);
+    if (completionTokens > 0) instruments.llmTokensTotal.inc({ provider, direction: 'output' }, completionTokens);
+    if (costMicroUsd > 0) instruments.llmCostMicrousdTotal.inc({ provider }, costMicroUsd);
+  },
+  fellBack: (reason) => instruments.llmFallbacksTotal.inc({ reason }),
+  rotated: () => instruments.llmRetriesTotal.inc({}),
+});
+
 /** Puts the gateway together. */
 export const wireGateway = (wiring: GatewayWiring): GatewaySide => {
   const { clock, log, instruments } = wiring;
@@ -120,18 +134,7 @@ export const wireGateway = (wiring: GatewayWiring): GatewaySide => {
     log,
     maxRequestBytes: wiring.maxRequestBytes,
     ceilingOfRun: wiring.ceilingOfRun,
-    observe: {
-      ended: ({ provider, outcome, firstByteMs, durationMs, promptTokens, completionTokens, costMicroUsd }) => {
-        instruments.llmRequestsTotal.inc({ provider, outcome });
-        instruments.llmRequestDurationSeconds.observe({ provider }, durationMs / 1_000);
-        if (firstByteMs !== null) instruments.llmTimeToFirstTokenSeconds.observe({ provider }, firstByteMs / 1_000);
-        if (promptTokens > 0) instruments.llmTokensTotal.inc({ provider, direction: 'input' }, promptTokens);
-        if (completionTokens > 0) instruments.llmTokensTotal.inc({ provider, direction: 'output' }, completionTokens);
-        if (costMicroUsd > 0) instruments.llmCostMicrousdTotal.inc({ provider }, costMicroUsd);
-      },
-      fellBack: (reason) => instruments.llmFallbacksTotal.inc({ reason }),
-      rotated: () => instruments.llmRetriesTotal.inc({}),
-    },
+    observe: observeCalls(instruments),
     keyPools,
   } satisfies GatewayPorts & Readonly<{ keyPools: typeof keyPools }>;
   return {

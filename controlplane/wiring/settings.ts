@@ -17,10 +17,13 @@ import { makeSettingsHandlers, type SettingsHandlers } from '../http/settings.ts
 import { makeSettingsStore } from '../store/settings-store.ts';
 import { makeTitleStore, readTitles } from '../store/titles.ts';
 import type { Basics } from './basics.ts';
-import type { Metering } from './gateway.ts';
+import { type Metering, observeCalls } from './gateway.ts';
 
 /** What the settings need besides. `environmentModel`: the model that the environment names. */
-export type SettingsWiring = Pick<Basics, 'config' | 'clock' | 'random' | 'log' | 'database' | 'resources'> &
+export type SettingsWiring = Pick<
+  Basics,
+  'config' | 'clock' | 'random' | 'log' | 'database' | 'resources' | 'instruments'
+> &
   Readonly<{
     registry: RegistryReader;
     readKeys: ReadProviderKeys;
@@ -64,6 +67,7 @@ export const wireSettings = (wiring: SettingsWiring): SettingsSide => {
     findLimits: makeFindLimits(resources.sessions.findByUid, resources.projects.findByUid),
     clock,
     newId,
+    observe: observeCalls(wiring.instruments),
   });
   const app = makeSettingsApp({
     store: makeSettingsStore(database),

@@ -57,6 +57,7 @@ const admit = (uid: string, id: string, changes = {}) => parts.inbox.admit(aSess
 /** Ports of calls that no budget limits. */
 const UNLIMITED = {
   keyPools: makeKeyPools(systemClock),
+  observe: { ended: () => undefined, rotated: () => undefined },
   findLimits: () => ({ budgets: [], runs: undefined }),
   budgets: { take: () => ({ settle: () => undefined }) },
 };
@@ -326,6 +327,7 @@ test('A217 B4 a title is asked with the key choice of the gateway: a pool that i
   const { port } = server.address() as AddressInfo;
   const pools = makeUpstreams({ allowedAddresses: ['127.0.0.0/8'], maxConnections: 4 });
   const keyPools = makeKeyPools(clock);
+  const outcomes: string[] = [];
   const provider = { ...aRegisteredProvider('demo', ['m']), base_url: `http://127.0.0.1:${port}/v1` };
   const calls = makeRoleCalls({
     readRegistry: async () => ({ generation: 1, providers: [provider] }),
@@ -334,6 +336,7 @@ test('A217 B4 a title is asked with the key choice of the gateway: a pool that i
     usage: { record: () => undefined, isFull: () => false },
     ...UNLIMITED,
     keyPools,
+    observe: { ended: ({ outcome }) => outcomes.push(outcome), rotated: () => outcomes.push('rotated') },
     clock: systemClock,
     newId: randomUUID,
   });
@@ -349,6 +352,11 @@ test('A217 B4 a title is asked with the key choice of the gateway: a pool that i
     assert.deepEqual(
       seen.filter((key) => key.endsWith('slow')),
       ['Bearer sk-slow'],
+    );
+    assert.deepEqual(
+      outcomes.toSorted(),
+      ['ok', 'ok', 'ok', 'ok', 'rotated'],
+      'each call is counted, and the second key',
     );
     assert.equal(keyPools.resting().get(`demo ${provider.generation}`), 1, 'the gateway knows of it too');
     await clock.advance(20_000);
@@ -375,6 +383,7 @@ test('20-control-plane §10 a title is paid out of the session’s budgets, and 
     readKeys: async () => [],
     upstreams: idle,
     keyPools: makeKeyPools(systemClock),
+    observe: UNLIMITED.observe,
     usage: { record: (row) => rows.push(row), isFull: () => false },
     findLimits: ({ sessionUid }) => ({
       budgets: [{ scope: 'session', uid: sessionUid, period: '', limitMicroUsd: 5 }],
