@@ -43,7 +43,6 @@ export const PROBLEMS = {
   wire_not_supported: problem('invalid', 400, 'the provider of the model does not speak the API of this path'),
   prompt_too_large: problem('invalid', 413, 'the prompt is above its limit'),
   request_too_large: problem('invalid', 413, 'the model request is above the request ceiling'),
-  manifest_invalid: problem('invalid', 422, 'the manifest has errors'),
   invalid_configuration: problem('invalid', 400, 'a process was started with a wrong environment'),
   resource_rejected: problem('invalid', 422, 'the Kubernetes API server refused the object'),
   harness_not_available: problem('unsupported', 501, 'the sandbox image has no adapter for this harness'),
@@ -52,7 +51,6 @@ export const PROBLEMS = {
   feature_disabled: problem('forbidden', 403, 'a feature flag turns this off'),
   unauthenticated: problem('unauthenticated', 401, 'no valid credential was sent'),
   forbidden: problem('forbidden', 403, 'the caller may not do this'),
-  push_refused: problem('forbidden', 403, 'the git proxy refuses this push'),
   address_not_allowed: problem('forbidden', 403, 'the address may not be connected to'),
   path_not_allowed: problem(
     'forbidden',

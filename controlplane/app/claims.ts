@@ -59,6 +59,7 @@ const checkHarness = (session: Session, harness: string, request: ClaimRequest):
 type Ready = Readonly<{
   session: Session;
   project: SessionKey & { projectName: string };
+  repository: string;
   harness: string;
   settings: ClaimSettings;
 }>;
@@ -82,11 +83,11 @@ export const makeClaim = (ports: ClaimsPorts): Claim => {
       return { state: 'wait', reason: 'project_not_synced' };
     }
     const names = { ...ports.keyOf(session), projectUid: project.metadata.uid, projectName: project.metadata.name };
-    return { session, project: names, harness, settings };
+    return { session, project: names, repository: project.spec.repository.url, harness, settings };
   };
 
   const bind = async (caller: PodCaller, ready: Ready): Promise<ClaimAnswer> => {
-    const { session, project, harness, settings } = ready;
+    const { session, project, repository, harness, settings } = ready;
     const { uid, namespace, name } = session.metadata;
     const credential = ports.newCredential();
     const daemonCredential = ports.newDaemonCredential();
@@ -114,6 +115,7 @@ export const makeClaim = (ports: ClaimsPorts): Claim => {
       branch: session.spec.branch?.name ?? defaultBranchName(name, uid),
       baseBranch: session.spec.branch?.base ?? settings.baseBranch,
       baseCommit: settings.baseCommit,
+      repository,
       gitPath: ports.gitPath(session),
       gatewayPath: ports.gatewayPath,
       author: settings.author,

@@ -83,6 +83,16 @@ const agentOf = (session: Session, project: Project, config: ProjectConfig): str
 const repointOf = ({ spec }: Session, agent: string): AgentRepoint | undefined =>
   spec.agent === undefined || spec.agent === agent ? undefined : { from: spec.agent, to: agent };
 
+/** The agents with what the one that took over is told of it: nothing else tells a model. Source: A105. */
+export const withMove = (agents: readonly CompiledAgent[], move: AgentRepoint | undefined): readonly CompiledAgent[] =>
+  move === undefined
+    ? agents
+    : agents.map((agent) => {
+        if (agent.name !== move.to) return agent;
+        const told = `This session was started with the agent "${move.from}", which the project no longer declares. You are the agent "${move.to}" and go on in its place.`;
+        return { ...agent, prompt: agent.prompt.trim() === '' ? told : `${agent.prompt.trimEnd()}\n\n${told}` };
+      });
+
 /** The agents with the image policies that are saved for them. Source: 40-settings B7. */
 const withVision = (agents: readonly CompiledAgent[], policies: readonly StoredPolicy[]): readonly CompiledAgent[] =>
   agents.map((agent) => {
@@ -158,6 +168,7 @@ export const makeProjectConfig = (ports: ProjectConfigPorts): ProjectConfigApp =
       const allowed = project.spec.models?.allowed;
       const isUsable = (name: string): boolean => isUsableModel(name, registry.providers, allowed);
       const agent = agentOf(session, project, config);
+      const move = repointOf(session, agent);
       const decided = effectiveModel(
         {
           session: session.spec.model,
@@ -178,13 +189,13 @@ export const makeProjectConfig = (ports: ProjectConfigPorts): ProjectConfigApp =
       return {
         baseBranch: base,
         baseCommit,
-        agents: withVision(config.agents, await ports.listPolicies(project.metadata.uid)),
+        agents: withMove(withVision(config.agents, await ports.listPolicies(project.metadata.uid)), move),
         beeuniTools: config.beeuniTools,
         projectTools: config.projectTools,
         configDirs: config.configDirs,
         piPackages: agent === null ? [] : config.piPackages?.[agent],
         agent,
-        agentRepoint: repointOf(session, agent),
+        agentRepoint: move,
         model: (chosen === undefined ? undefined : claimedModel(chosen, registry)) ?? null,
         models: names.flatMap((name) => claimedModel(name, registry) ?? []),
         author: ports.author,

@@ -87,6 +87,7 @@ export const claimAnswer = z.object({
   branch: z.string(),
   baseBranch: z.string(),
   baseCommit: z.string().describe('commit of the base branch that configuration was read from'),
+  repository: z.string().max(1024).nullable().default(null).describe('URL of the repository, for people'),
   gitPath: z.string().describe('path of the git proxy on the sandbox listener'),
   author: z.object({ name: z.string(), email: z.string() }),
   agent: z.string().nullable(),

@@ -55,6 +55,39 @@ export const activityBlock = z.object({
   turnId: z.string().max(64).nullable(),
 });
 
+/** One part of what a sandbox runs: its version or hash, and whether that is what was asked for. */
+export const truthPart = z.object({ value: z.string().max(128).nullable(), state: z.enum(['converged', 'unknown']) });
+
+/** What the box itself runs. Source: A20. */
+export const runtimeTruth = z.object({
+  release: truthPart,
+  catalog: truthPart,
+  daemon: truthPart,
+  cli: truthPart,
+  managed_skills: truthPart,
+});
+
+/** What was asked for and what runs. Source: A20. */
+export const runtimeReport = z.object({
+  state: z.enum(['starting', 'converged']),
+  running: z
+    .object({
+      harness: z.string().max(64),
+      version: z.string().max(64).nullable(),
+      release_id: z.string().max(64).nullable(),
+      agent_config_etag: z.string().max(64).nullable(),
+    })
+    .nullable(),
+});
+
+/** Where the project came from at boot. Source: A20. */
+export const configProvider = z.object({
+  provider: z.enum(['git', 'object-store']),
+  expected_sha: z.string().max(64),
+  actual_sha: z.string().max(64).nullable(),
+  fallback_reason: z.string().max(512).nullable(),
+});
+
 /** `GET /beeuni/health`: always 200 while the daemon lives. Source: A19 to A28. */
 export const healthDocument = z.object({
   daemon: z.literal('ok'),
@@ -72,6 +105,12 @@ export const healthDocument = z.object({
   repo: z.string().max(1024).nullable(),
   branch: z.string().max(200).nullable(),
   commit_sha: z.string().max(64).nullable(),
+  compiled_boot_mode: z.enum(['claim']).nullable().default(null).describe('where the compiled agents came from'),
+  compiled_checkout: z.string().max(64).nullable().default(null).describe('commit that they were compiled from'),
+  agent_config_etag: z.string().max(64).nullable().default(null).describe('hash of the compiled agents and tools'),
+  runtime: runtimeReport.default({ state: 'starting', running: null }),
+  runtime_truth: runtimeTruth.nullable().default(null),
+  config_provider: configProvider.nullable().default(null),
   push_error: z.string().max(1024).nullable().default(null).describe('why the newest push of the branch failed'),
   harness: harnessBlock,
   config: configBlock,
@@ -131,5 +170,7 @@ export const HEALTH_SILENT_AFTER_MS = 30_000;
 export type HealthDocument = z.output<typeof healthDocument>;
 /** See turnBlock. */
 export type TurnBlock = z.output<typeof turnBlock>;
+/** See runtimeTruth. */
+export type RuntimeTruth = z.output<typeof runtimeTruth>;
 /** See harnessBlock. */
 export type HarnessBlock = z.output<typeof harnessBlock>;

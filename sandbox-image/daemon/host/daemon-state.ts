@@ -10,6 +10,7 @@ export type Reported = {
   harnessCapabilities: readonly string[];
   bootError: DaemonFacts['bootError'];
   checkout: DaemonFacts['checkout'];
+  configuration: DaemonFacts['configuration'];
   onBranch: boolean;
   sessionBranch: string | null;
   pushError: string | null;
@@ -42,6 +43,7 @@ export const createDaemonState = (
     harnessCapabilities: [],
     bootError: null,
     checkout: null,
+    configuration: null,
     onBranch: false,
     sessionBranch: null,
     pushError: null,
@@ -73,6 +75,7 @@ export const createDaemonState = (
       harness: reported.harness,
       bootError: reported.bootError,
       checkout: reported.checkout,
+      configuration: reported.configuration,
       onBranch: reported.onBranch,
       sessionBranch: reported.sessionBranch,
       pushError: reported.pushError,

@@ -1,5 +1,6 @@
 // Serves one claimed session: relay, event log, reports, boot, harness and turns, put together from their parts.
 // Must not know how the process began or ends; main.ts does.
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '#base/clock.ts';
@@ -90,6 +91,10 @@ export type SessionHost = Readonly<{
 /** The skills that the image brings. Source: A129. */
 const MANAGED_SKILLS = fileURLToPath(new URL('../../skills', import.meta.url));
 
+/** The beginning of a hash of what a claim said, so that two of them can be compared. */
+const etagOf = (value: unknown): string =>
+  createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 16);
+
 /** Parts of the 30 s that stay after the drain. Units: milliseconds. */
 const PUSH_LIMIT_MS = 10_000;
 const FLUSH_LIMIT_MS = 10_000;
@@ -121,6 +126,14 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
     generation: claim.generation,
     maxModelRequestBytes: claim.maxModelRequestBytes,
   });
+  const configuration = {
+    repository: claim.repository,
+    commit: claim.baseCommit,
+    agentConfigEtag: etagOf([claim.agents, claim.beeuniTools ?? null, claim.projectTools, claim.piPackages]),
+    catalogEtag: etagOf(claim.models),
+    fallbackReason: null,
+  };
+  state.report({ configuration });
   state.report({ harnessId: claim.harness, sessionBranch: claim.branch, hasCredential: true });
   state.reach('claimed');
 
@@ -264,6 +277,7 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
     const target = join(config.configDir, 'project');
     const request = { claim, workspace, searchPath, target, managedSkills: MANAGED_SKILLS, signal: ending.signal };
     const material = await prepareMaterial(run, request, log);
+    state.report({ configuration: { ...configuration, fallbackReason: material.fallbackReason } });
     const plainEnvironment = {
       PATH: searchPath,
       HOME: config.homeDir,

@@ -185,6 +185,18 @@ export const capabilityCases = (world: () => World, found: (offers: Offers) => v
     assert.match(JSON.stringify(body), /Feed the bees/);
   });
 
+  it('A20 A143 says what was compiled and what runs, and names the verb of an answer', async () => {
+    const { health, harness, rig, daemon } = world();
+    const document = await health();
+    assert.match(document.agent_config_etag ?? '', /^[0-9a-f]{16}$/);
+    assert.equal(document.runtime.running?.harness, harness);
+    assert.equal(document.config_provider?.actual_sha, rig.git.baseCommit);
+    assert.equal(document.runtime_truth?.daemon.value, document.daemon_version);
+    const headers = { authorization: `Bearer ${rig.controlPlane.daemonCredential}` };
+    const answer = await fetch(`${await daemon().url()}/beeuni/runtime/children`, { headers });
+    assert.equal(answer.headers.get('x-beeuni-turn-verb'), 'children');
+  });
+
   it('A67 answers 404 to a route that it does not know', async () => {
     const { get } = world();
     assert.equal((await get('/beeuni/nothing')).status, 404);

@@ -18,7 +18,7 @@ import { readProjectDirectory } from './project-directory.ts';
 import { RULES_COPY, readRules, rulesAbove, writeRules } from './rules-copy.ts';
 import { type Server, supervise } from './supervisor.ts';
 import { createTurnRunner, type OpencodeTimes } from './turn-runner.ts';
-import { clearTraps } from './workspace-traps.ts';
+import { clearPipes, clearTraps } from './workspace-traps.ts';
 
 const DEFAULT_TIMES: OpencodeTimes = { probeIntervalMs: 5_000, probeTimeoutMs: 10_000, abortLimitMs: 10_000 };
 const RECONNECT_PAUSE_MS = 200;
@@ -88,6 +88,7 @@ export const startHarness = async (
     reread: (server) => reread(server.client, server.lost),
     openCalls: () => conversation.map.openCalls(),
     findTrap: () => clearTraps(host.paths.workspace, log),
+    clearPipes: (signal) => clearPipes(host.paths.workspace, signal, log),
     clock,
     log,
   });
@@ -166,6 +167,27 @@ export const startHarness = async (
     return () => conversation.id;
   };
 
+  /** The granted values that MCP servers of the project are given by `{env:NAME}`; nothing else reaches the server. */
+  const grantedFor = async (signal: AbortSignal): Promise<Readonly<Record<string, string>>> => {
+    const names = new Set(
+      [...JSON.stringify(project.settings['mcp'] ?? {}).matchAll(/\{env:([A-Za-z_]\w*)\}/g)].map(
+        ([, name]) => name ?? '',
+      ),
+    );
+    if (names.size === 0) return {};
+    try {
+      const answer = await fetch(host.relay.environmentUrl, {
+        headers: { authorization: `Bearer ${host.relay.token}` },
+        signal,
+      });
+      const all = Object.entries((await answer.json()) as Record<string, string>);
+      return Object.fromEntries(all.filter(([name]) => names.has(name)));
+    } catch (error) {
+      log.warn('an MCP server of the project starts without what it refers to', { err: error });
+      return {};
+    }
+  };
+
   mkdirSync(host.paths.data, { recursive: true });
   const supervisor = supervise({
     start: async (signal) => {
@@ -179,6 +201,7 @@ export const startHarness = async (
           paths: host.paths,
           configContent: config.content,
           token: host.relay.token,
+          granted: await grantedFor(signal),
           questions: !session.unattended,
           searchPath: host.searchPath,
           marker: host.marker,

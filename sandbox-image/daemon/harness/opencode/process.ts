@@ -18,6 +18,8 @@ export type ProcessSettings = Readonly<{
   /** JSON for OPENCODE_CONFIG_CONTENT. */
   configContent: string;
   token: string;
+  /** Granted values that the project's configuration refers to; they never win over a name of ours. */
+  granted: Readonly<Record<string, string>>;
   questions: boolean;
   searchPath: string;
   marker: Readonly<{ name: string; value: string }>;
@@ -78,6 +80,7 @@ const catalogueOf = (paths: SandboxPaths): string => join(paths.data, 'models.js
 export const opencodeEnvironment = (settings: ProcessSettings, password: string): Record<string, string> => {
   const { paths } = settings;
   return {
+    ...settings.granted,
     PATH: settings.searchPath,
     LANG: 'C.UTF-8',
     TERM: 'xterm-256color',

@@ -35,6 +35,8 @@ export type TurnRunnerPorts = Readonly<{
   openCalls: () => number;
   /** What in the workspace would hold the harness up; undefined: nothing. Pipes are removed by looking. */
   findTrap: () => string | undefined;
+  /** Removes pipes anywhere in the workspace that the harness would read; never rejects. */
+  clearPipes: (signal: AbortSignal) => Promise<void>;
   clock: Clock;
   log: Logger;
 }>;
@@ -110,6 +112,7 @@ export const createTurnRunner = (ports: TurnRunnerPorts): TurnRunner => {
     while (await sleep(clock, times.probeIntervalMs, over)) {
       // A command of the turn may have made a pipe that the server waits for since.
       ports.findTrap();
+      await ports.clearPipes(over);
       try {
         const busy = (await server.client.busySessions(times.probeTimeoutMs)).has(server.sessionId());
         missed = 0;

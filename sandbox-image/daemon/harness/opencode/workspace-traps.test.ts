@@ -16,7 +16,7 @@ import { dirname, join } from 'node:path';
 import { after, beforeEach, describe, it } from 'node:test';
 import { createLogger } from '#base/log.ts';
 import { until } from '#test/support/until.ts';
-import { clearTraps } from './workspace-traps.ts';
+import { clearPipes, clearTraps } from './workspace-traps.ts';
 
 describe('clearTraps', () => {
   const workspace = mkdtempSync(join(tmpdir(), 'beeuni-traps-'));
@@ -32,6 +32,22 @@ describe('clearTraps', () => {
     mkdirSync(dirname(join(workspace, path)), { recursive: true });
     return join(workspace, path);
   };
+
+  it('FE5 removes pipes that git reads in any folder, and leaves those of other names', async () => {
+    for (const path of ['a/b/.gitignore', 'a/.gitattributes', 'a/mine', 'node_modules/x/.gitignore']) {
+      execFileSync('mkfifo', [at(path)]);
+    }
+    writeFileSync(at('a/b/c/.gitignore'), 'x');
+    symlinkSync('..', at('a/loop'));
+    const reader = spawn('cat', [at('a/b/.gitignore')]);
+    const ended = new Promise((resolve) => reader.on('exit', resolve));
+    await clearPipes(workspace, new AbortController().signal, createLogger({ level: 'error', write: () => {} }));
+    await ended;
+    const left = ['a/b/.gitignore', 'a/.gitattributes', 'a/mine', 'a/b/c/.gitignore'].filter((path) =>
+      existsSync(at(path)),
+    );
+    assert.deepEqual(left, ['a/mine', 'a/b/c/.gitignore']);
+  });
 
   it('leaves a workspace with ordinary files as it is', () => {
     writeFileSync(at('opencode.json'), '{}');

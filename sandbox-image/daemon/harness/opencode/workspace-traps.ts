@@ -1,6 +1,7 @@
 // Files of the workspace at which OpenCode would wait for ever or read without an end: it opens its configuration there
 // whatever OPENCODE_DISABLE_PROJECT_CONFIG says (measured, 1.18.33). Must not know turns. Source: FE5, FF5.
 import { closeSync, constants, lstatSync, openSync, readdirSync, rmSync, type Stats, statSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '#base/log.ts';
 
@@ -74,4 +75,25 @@ export const clearTraps = (workspace: string, log: Logger): string | undefined =
     log.warn('the checkout could not be looked at', { err: error });
   }
   return undefined;
+};
+
+/** Files that git and the searches read in every folder. */
+const READ_EVERYWHERE: ReadonlySet<string> = new Set(['.gitignore', '.gitattributes', '.ignore', '.rgignore']);
+const MAX_FOLDERS = 20_000;
+
+/** Removes pipes of such a name in every folder of the workspace, without holding up the process. Never rejects. */
+export const clearPipes = async (workspace: string, signal: AbortSignal, log: Logger): Promise<void> => {
+  const folders = [workspace];
+  for (let at = 0; at < folders.length && at < MAX_FOLDERS && !signal.aborted; at += 1) {
+    const folder = folders[at] ?? workspace;
+    const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+    for (const entry of entries) {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory() && entry.name !== '.git' && entry.name !== 'node_modules') folders.push(path);
+      if (!entry.isFIFO() || !READ_EVERYWHERE.has(entry.name)) continue;
+      log.warn('a pipe was removed, since the harness would wait for it', { path });
+      release(path);
+      rmSync(path, { force: true });
+    }
+  }
 };

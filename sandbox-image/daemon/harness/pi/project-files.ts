@@ -126,7 +126,7 @@ const missing = ({ source }: HarnessPackage): Failure => ({
   source,
   reason: source.startsWith('./')
     ? 'there is no such folder in the base commit'
-    : 'it is not in this sandbox; nothing is installed at a start',
+    : 'the image does not have this version of it; nothing is installed at a start',
 });
 
 /** What is there: the folder, null for none, and the packages that the manifest names. Never throws. */

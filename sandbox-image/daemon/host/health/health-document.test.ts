@@ -12,6 +12,13 @@ const someFacts = (facts: Partial<DaemonFacts> = {}): DaemonFacts => ({
   harness: { version: '1', state: 'ok', error: null, sessionId: 's', details: {} },
   bootError: null,
   checkout: { branch: 'b', commit: 'c' },
+  configuration: {
+    repository: 'https://git.example/shop.git',
+    commit: 'c',
+    agentConfigEtag: 'e1',
+    catalogEtag: 'e2',
+    fallbackReason: null,
+  },
   onBranch: true,
   sessionBranch: 'b',
   pushError: null,
@@ -36,6 +43,36 @@ describe('healthDocumentOf', () => {
     ]) {
       assert.equal(healthDocument.safeParse(healthDocumentOf(facts)).error, undefined);
     }
+  });
+
+  it('A20 says where the project came from, what was compiled, and what runs', () => {
+    const at = (facts: Partial<DaemonFacts>) => healthDocumentOf(someFacts(facts));
+    const ready = at({});
+    assert.equal(ready.repo, 'https://git.example/shop.git');
+    assert.deepEqual(
+      [ready.compiled_boot_mode, ready.compiled_checkout, ready.agent_config_etag],
+      ['claim', 'c', 'e1'],
+    );
+    const running = { harness: 'opencode', version: '1', release_id: null, agent_config_etag: 'e1' };
+    assert.deepEqual(ready.runtime, { state: 'converged', running });
+    assert.deepEqual(
+      [ready.runtime_truth?.daemon, ready.runtime_truth?.catalog.value],
+      [{ value: '0.1.0', state: 'converged' }, 'e2'],
+    );
+    assert.deepEqual(ready.config_provider, {
+      provider: 'git',
+      expected_sha: 'c',
+      actual_sha: 'c',
+      fallback_reason: null,
+    });
+    const before = at({ configuration: null, harness: null, checkout: null });
+    assert.deepEqual(
+      [before.repo, before.agent_config_etag, before.runtime, before.runtime_truth, before.config_provider],
+      [null, null, { state: 'starting', running: null }, null, null],
+    );
+    const left = { repository: null, commit: 'c', agentConfigEtag: 'e', catalogEtag: 'e', fallbackReason: 'no disk' };
+    const provider = at({ configuration: left }).config_provider;
+    assert.deepEqual([provider?.actual_sha, provider?.fallback_reason], [null, 'no disk']);
   });
 
   it('A21 is ready only with the branch, without a boot error and with a ready harness', () => {

@@ -1,7 +1,7 @@
 // The health document from what the parts of the daemon reported: nothing is asked, so it never waits.
 // Pure. Must not know who reports. Source: A19 to A28.
 import type { HarnessHealth } from '#daemon/harness/contract/adapter.ts';
-import type { HealthDocument, TurnBlock } from '#schema/wire/health.ts';
+import type { HealthDocument, RuntimeTruth, TurnBlock } from '#schema/wire/health.ts';
 
 /** What is known at one moment. `null` in `harness`: none was started yet. Times: milliseconds. */
 export type DaemonFacts = Readonly<{
@@ -12,6 +12,14 @@ export type DaemonFacts = Readonly<{
   harness: HarnessHealth | null;
   bootError: Readonly<{ category: NonNullable<HealthDocument['boot_error_category']>; message: string }> | null;
   checkout: Readonly<{ branch: string; commit: string }> | null;
+  /** What the claim said of the configuration; null before it. `fallbackReason`: why the project's own was left out. */
+  configuration: Readonly<{
+    repository: string | null;
+    commit: string;
+    agentConfigEtag: string;
+    catalogEtag: string;
+    fallbackReason: string | null;
+  }> | null;
   /** The workspace is on the session branch. */
   onBranch: boolean;
   sessionBranch: string | null;
@@ -42,6 +50,60 @@ const harnessOf = (facts: DaemonFacts): HealthDocument['harness'] => {
   };
 };
 
+type Known = NonNullable<DaemonFacts['configuration']>;
+
+/** Daemon, command line and managed skills come with one image, so they have one version. Source: A20. */
+const truthOf = ({ catalogEtag }: Known, daemonVersion: string): RuntimeTruth => {
+  const image = { value: daemonVersion, state: 'converged' as const };
+  return {
+    release: { value: null, state: 'unknown' },
+    catalog: { value: catalogEtag, state: 'converged' },
+    daemon: image,
+    cli: image,
+    managed_skills: image,
+  };
+};
+
+const configurationOf = (
+  facts: DaemonFacts,
+  isReady: boolean,
+): Pick<
+  HealthDocument,
+  | 'repo'
+  | 'compiled_boot_mode'
+  | 'compiled_checkout'
+  | 'agent_config_etag'
+  | 'runtime'
+  | 'runtime_truth'
+  | 'config_provider'
+> => {
+  const known = facts.configuration;
+  const etag = known?.agentConfigEtag ?? null;
+  const running = {
+    harness: facts.harnessId,
+    version: facts.harness?.version ?? null,
+    release_id: null,
+    agent_config_etag: etag,
+  };
+  return {
+    repo: known?.repository ?? null,
+    compiled_boot_mode: known === null ? null : 'claim',
+    compiled_checkout: known?.commit ?? null,
+    agent_config_etag: etag,
+    runtime: { state: isReady ? 'converged' : 'starting', running: isReady ? running : null },
+    runtime_truth: known === null ? null : truthOf(known, facts.daemonVersion),
+    config_provider:
+      known === null
+        ? null
+        : {
+            provider: 'git',
+            expected_sha: known.commit,
+            actual_sha: facts.checkout === null || known.fallbackReason !== null ? null : known.commit,
+            fallback_reason: known.fallbackReason?.slice(0, 512) ?? null,
+          },
+  };
+};
+
 /** The document. `runtimeReady` needs the session branch, no boot error and a ready harness. Source: A21, A22. */
 export const healthDocumentOf = (facts: DaemonFacts): HealthDocument => {
   const harness = harnessOf(facts);
@@ -68,7 +130,7 @@ export const healthDocumentOf = (facts: DaemonFacts): HealthDocument => {
     static_web_port: null,
     repo_required: true,
     repo_ready: repoReady,
-    repo: null,
+    ...configurationOf(facts, harness.ready),
     branch: facts.checkout?.branch ?? facts.sessionBranch,
     commit_sha: facts.checkout?.commit ?? null,
     push_error: facts.pushError?.slice(0, 1_024) ?? null,

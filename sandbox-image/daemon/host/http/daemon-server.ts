@@ -27,6 +27,8 @@ export type DaemonPorts = Readonly<{
   logs: (source: LogSource | 'all', tail: number) => readonly string[];
   /** The verbs and answers of the claimed session; undefined before the claim. */
   session: () => RuntimeSession | undefined;
+  /** The stage of the boot that was reached last. */
+  bootPhase: () => string;
   /** The workspace of the claimed session; undefined before it is checked out. */
   workspace: () => Workspace | undefined;
   log: Logger;
@@ -96,7 +98,7 @@ export const createDaemonServer = (ports: DaemonPorts): HttpServer => {
     async ({ query }) => ({ status: 200 as const, body: { lines: [...ports.logs(query.source, query.tail)] } }),
     guard,
   );
-  mountRuntime(server, ports.session, guard);
+  mountRuntime(server, ports.session, ports.bootPhase, guard);
   mountWorkspace(server, ports.workspace, guard);
   return server;
 };

@@ -17,12 +17,26 @@ export type RuntimeSession = Readonly<{
   answer: (id: string, answer: HumanAnswerWire) => Answering;
 }>;
 
-/** Mounts the routes. Before the claim all answer 503 `runtime_not_ready`. */
+/** The verb of a path of these routes; undefined for any other path. */
+const verbOf = (url: string): string | undefined => /^\/beeuni\/(?:runtime\/)?([a-z]+)/.exec(url)?.[1];
+
+/**
+ * Mounts the routes. Before the claim all answer 503 `runtime_not_ready`. Each answer names its verb, and one that says
+ * "not yet" how far the boot is.
+ */
 export const mountRuntime = (
   server: HttpServer,
   session: () => RuntimeSession | undefined,
+  bootPhase: () => string,
   guard: Guard<DaemonCaller>,
 ): void => {
+  server.app.addHook('onSend', async (request, reply) => {
+    const isOurs = request.url.startsWith('/beeuni/runtime/') || request.url.startsWith('/beeuni/requests/');
+    const verb = isOurs ? verbOf(request.url) : undefined;
+    if (verb === undefined) return;
+    reply.header('x-beeuni-turn-verb', verb);
+    if (reply.statusCode === 503) reply.header('x-beeuni-boot-phase', bootPhase());
+  });
   const claimed = (): RuntimeSession => {
     const found = session();
     if (found !== undefined) return found;

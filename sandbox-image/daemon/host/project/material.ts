@@ -1,7 +1,7 @@
 // What the project brings for its harness: a copy of the base commit's tools, skills and harness folder. The working tree
 // is never read for it, so a session cannot change what it runs by. Must not know any single harness.
 // Source: A45, A57, A69 to A71, A128, A129, docs/decisions/0034.
-import { statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from '#base/log.ts';
 import type { HarnessPackage } from '#daemon/harness/contract/packages.ts';
@@ -17,6 +17,8 @@ export type ProjectMaterial = Readonly<{
   configDirectory: string | null;
   skills: readonly Skill[];
   packages: readonly HarnessPackage[];
+  /** Why nothing of the project is used; null: it is used. */
+  fallbackReason: string | null;
 }>;
 
 /** What it is made from. */
@@ -26,6 +28,8 @@ export type MaterialRequest = Readonly<{
   searchPath: string;
   /** Where the copy goes; replaced. */
   target: string;
+  /** Folder of the image's packages for Pi; absent: where our image has it. */
+  imagePackages?: string | undefined;
   /** Folder of the image's own skills. */
   managedSkills: string;
   signal: AbortSignal;
@@ -41,14 +45,33 @@ export const configDirectoriesOf = (claim: MaterialRequest['claim']): readonly s
   );
 };
 
-/** Path of a package inside the repository; undefined for one that would have to be installed. Source: A74, A77. */
+/** Where an image brings packages for Pi, installed like any npm package. Source: A77, A78. */
+export const IMAGE_PACKAGES = '/opt/beeuni/pi-agent/node_modules';
+
+/** The folder of a package that is pinned as `npm:<name>@<version>`, if the image has this very version; else null. */
+const imagePackage = (source: string, place: string): string | null => {
+  const [, name, version] = /^npm:((?:@[\w.-]+\/)?[\w.-]+)@([\w.+-]+)$/.exec(source) ?? [];
+  if (name === undefined || name.includes('..')) return null;
+  try {
+    const found = JSON.parse(readFileSync(join(place, name, 'package.json'), 'utf8')) as { version?: unknown };
+    return found.version === version ? join(place, name) : null;
+  } catch {
+    return null;
+  }
+};
+
+/** Path of a package inside the repository; undefined for one that is not there but in the image. Source: A74, A77. */
 const packagePath = (source: string): string | undefined =>
   source.startsWith('./') ? source.slice(2).replace(/\/+$/, '') : undefined;
 
-const packagesOf = (claim: MaterialRequest['claim'], target: string): readonly HarnessPackage[] =>
+const packagesOf = (
+  claim: MaterialRequest['claim'],
+  target: string,
+  imagePackages: string,
+): readonly HarnessPackage[] =>
   (claim.harness === 'pi' ? claim.piPackages : []).map((entry) => {
     const path = packagePath(entry.source);
-    const directory = path === undefined ? null : join(target, path);
+    const directory = path === undefined ? imagePackage(entry.source, imagePackages) : join(target, path);
     return { ...entry, directory: directory !== null && isFolder(directory) ? directory : null };
   });
 
@@ -64,7 +87,7 @@ const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: fal
 
 /** Makes the copy and looks at it. A project whose copy cannot be made gets none of it, and the log says why. Never rejects. */
 export const prepareMaterial = async (run: RunGit, request: MaterialRequest, log: Logger): Promise<ProjectMaterial> => {
-  const { claim, target, workspace, searchPath, signal, managedSkills } = request;
+  const { claim, target, workspace, searchPath, signal, managedSkills, imagePackages = IMAGE_PACKAGES } = request;
   try {
     const paths = copiedPaths(claim);
     await copyBaseFiles(run, { workspace, searchPath, commit: claim.baseCommit, paths, target, signal }, log);
@@ -74,7 +97,8 @@ export const prepareMaterial = async (run: RunGit, request: MaterialRequest, log
       sourceDirectory: target,
       configDirectory: null,
       skills: findSkills(managedSkills, '/nonexistent', log),
-      packages: packagesOf(claim, '/nonexistent'),
+      packages: packagesOf(claim, '/nonexistent', imagePackages),
+      fallbackReason: 'the configuration of the project could not be copied; the log of the sandbox says why',
     };
   }
   const found = configDirectoriesOf(claim).find((path) => isFolder(join(target, path)));
@@ -82,6 +106,7 @@ export const prepareMaterial = async (run: RunGit, request: MaterialRequest, log
     sourceDirectory: target,
     configDirectory: found === undefined ? null : join(target, found),
     skills: findSkills(managedSkills, join(target, 'skills'), log),
-    packages: packagesOf(claim, target),
+    packages: packagesOf(claim, target, imagePackages),
+    fallbackReason: null,
   };
 };

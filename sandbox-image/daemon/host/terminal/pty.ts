@@ -123,8 +123,25 @@ const makeInput = (fd: number, isOpen: () => boolean, onDrain: () => void): Inpu
   };
 };
 
-/** The program's side, opened by its name. Never as the terminal that controls this process. Errors: those of the system. */
-const openProgramSide = (path: string): number => openSync(path, constants.O_RDWR | constants.O_NOCTTY);
+/** Sends a signal to a program that may have ended a moment ago. */
+const sendSignal = (pid: number, signal: NodeJS.Signals): void => {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+};
+
+/** Opens the program's side by its name, never as the terminal that controls this process. Without it nothing runs. */
+const openProgramSide = ({ fd, pid, pty }: ReturnType<Native['fork']>): number => {
+  try {
+    return openSync(pty, constants.O_RDWR | constants.O_NOCTTY);
+  } catch (error) {
+    closeSync(fd);
+    sendSignal(pid, 'SIGKILL');
+    throw error;
+  }
+};
 
 /** See StartPty. */
 export const startPty: StartPty = async (command, listeners) => {
@@ -132,10 +149,11 @@ export const startPty: StartPty = async (command, listeners) => {
   const { file, args, cwd, cols, rows } = command;
   const environment = Object.entries({ ...command.environment, PWD: cwd, TERM: 'xterm-256color' });
   let exitCode: number | undefined;
+  let isStarted = false;
   let isClosed = false;
   let receivedBytes = 0;
 
-  const { fd, pid, pty } = native.fork(
+  const program = native.fork(
     file,
     args,
     environment.map(([name, value]) => `${name}=${value}`),
@@ -146,11 +164,14 @@ export const startPty: StartPty = async (command, listeners) => {
     SAME_OWNER,
     true,
     '',
-    (code, signal) => onExit(signal > 0 ? 128 + signal : code),
+    (code, signal) => {
+      if (isStarted) onExit(signal > 0 ? 128 + signal : code);
+    },
   );
+  const { fd, pid } = program;
   // Held until the program has ended. Programs close their terminal a moment before they end; were nobody else to have it open
   // then, the output would count as over and the program be hung up on.
-  const programSide = openProgramSide(pty);
+  const programSide = openProgramSide(program);
   const output = new ReadStream(fd);
   const input = makeInput(fd, () => !output.destroyed, listeners.drain);
 
@@ -184,6 +205,7 @@ export const startPty: StartPty = async (command, listeners) => {
     input.close();
     if (exitCode !== undefined) listeners.exit(exitCode);
   });
+  isStarted = true;
   const isOver = (): boolean => exitCode !== undefined || output.destroyed;
   return {
     pid,
@@ -198,7 +220,7 @@ export const startPty: StartPty = async (command, listeners) => {
       output.resume();
     },
     end: () => {
-      if (!isOver()) process.kill(pid, 'SIGHUP');
+      if (!isOver()) sendSignal(pid, 'SIGHUP');
     },
   };
 };
