@@ -435,6 +435,7 @@ CREATE INDEX sessions_pod ON public.sessions USING btree (pod_uid) WHERE (pod_ui
 CREATE INDEX sessions_project ON public.sessions USING btree (project_uid);
 CREATE INDEX turns_by_session ON public.turns USING btree (session_uid, taken_at);
 CREATE UNIQUE INDEX turns_one_open ON public.turns USING btree (session_uid) WHERE (ended_at IS NULL);
+CREATE INDEX usage_at ON public.usage USING brin (at);
 CREATE INDEX usage_by_age ON public.usage USING btree (at);
 CREATE INDEX usage_project_at ON public.usage USING btree (project_uid, at);
 CREATE INDEX usage_session_at ON public.usage USING btree (session_uid, at);

@@ -32,3 +32,10 @@ export const insertUsage = (rows: readonly UsageRow[]): Statement => ({
     on conflict (scope, uid, period) do update set spent_micro_usd = b.spent_micro_usd + excluded.spent_micro_usd`,
   values: [JSON.stringify(rows)],
 });
+
+/** Removes rows that are older than any answer reaches, at most so many; a row for each. */
+export const forgetUsage = (days: number, most: number): Statement<Readonly<{ id: string }>> => ({
+  text: `delete from usage where id in (
+      select id from usage where at < now() - $1 * interval '1 day' limit $2) returning id`,
+  values: [days, most],
+});

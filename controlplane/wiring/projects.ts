@@ -58,6 +58,7 @@ import { makeProviderStore } from '../store/provider-store.ts';
 import { findRevokedHolders, listRunningOfProject } from '../store/sessions.ts';
 import { firstRow } from '../store/statement.ts';
 import { getSessionTurnSettings } from '../store/turns.ts';
+import { forgetUsage } from '../store/usage.ts';
 import { type Background, type Basics, makeRounds } from './basics.ts';
 import { wireGateway, wireMetering } from './gateway.ts';
 import { type SettingsSide, wireSettings } from './settings.ts';
@@ -73,6 +74,9 @@ const BUDGET_ROUND_MS = 10_000;
 const BUDGET_FORGET_MS = 3_600_000;
 /** How long the spending of past days is kept. */
 const BUDGET_DAYS = 400;
+/** How long model calls are kept: what can be asked for, and a day of any time zone. */
+const USAGE_DAYS = 402;
+const USAGE_PER_DELETE = 5_000;
 /** How often titles are looked at that nobody poked for: retries, and leases of replicas that died. */
 const TITLE_ROUND_MS = 15_000;
 const CHECK_ROUND_MS = 900_000;
@@ -401,6 +405,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
       },
       makeRounds(wiring, 'old budgets', BUDGET_FORGET_MS, async () => {
         for (const statement of forgetBudgets(BUDGET_DAYS)) await database.query(statement);
+        while ((await database.query(forgetUsage(USAGE_DAYS, USAGE_PER_DELETE))).length === USAGE_PER_DELETE);
       }),
       { name: 'projects', start: poller.start, stop: poller.stop },
       { name: 'titles', start: workspace.titles.poke, stop: workspace.titles.stop },

@@ -12,10 +12,11 @@ import { createLogger } from '#base/log.ts';
 import { makeBudgetWatch } from '#controlplane/app/budget-watch.ts';
 import { callLimits } from '#controlplane/app/call-limits.ts';
 import type { Limits } from '#controlplane/gateway/budgets.ts';
+import type { UsageRow } from '#controlplane/gateway/ports.ts';
 import { makeBudgetMarks } from '#controlplane/store/budget-marks.ts';
 import { makeLeaseBudget } from '#controlplane/store/budgets.ts';
 import type { Database, Query } from '#controlplane/store/statement.ts';
-import { insertUsage } from '#controlplane/store/usage.ts';
+import { forgetUsage, insertUsage } from '#controlplane/store/usage.ts';
 import { type Metering, wireMetering } from '#controlplane/wiring/gateway.ts';
 import { type GatewayRig, rigProvider, startGatewayRig } from '#test/support/gateway-rig.ts';
 import { freshDatabase, type TestDatabase } from '#test/support/postgres.ts';
@@ -182,31 +183,35 @@ test('what is set aside for calls under way is not given away, and the one who w
   assert.equal((await slow).status, 200);
 });
 
+/** A call that cost 42 micro-USD. */
+const aUsageRow = (changes: Partial<UsageRow>): UsageRow => ({
+  id: randomUUID(),
+  at: '2026-11-30T23:59:59.999Z',
+  namespace: 'n',
+  projectUid: changes.sessionUid ?? 'p',
+  sessionUid: 's',
+  generation: 1,
+  turnId: null,
+  agent: null,
+  model: 'demo/m',
+  servedModel: null,
+  fallbackFrom: null,
+  status: 200,
+  code: null,
+  promptTokens: 1,
+  cachedTokens: 0,
+  completionTokens: 1,
+  estimated: false,
+  costMicroUsd: 42,
+  firstByteMs: 1,
+  durationMs: 1,
+  requestBytes: 1,
+  responseBytes: 1,
+  ...changes,
+});
+
 test('a row that is stored again costs nothing again', async () => {
-  const row = {
-    id: randomUUID(),
-    at: '2026-11-30T23:59:59.999Z',
-    namespace: 'n',
-    projectUid: 'again',
-    sessionUid: 'again',
-    generation: 1,
-    turnId: null,
-    agent: null,
-    model: 'demo/m',
-    servedModel: null,
-    fallbackFrom: null,
-    status: 200,
-    code: null,
-    promptTokens: 1,
-    cachedTokens: 0,
-    completionTokens: 1,
-    estimated: false,
-    costMicroUsd: 42,
-    firstByteMs: 1,
-    durationMs: 1,
-    requestBytes: 1,
-    responseBytes: 1,
-  };
+  const row = aUsageRow({ sessionUid: 'again' });
   const others = Array.from({ length: 3 }, () => ({ ...row, id: randomUUID() }));
   for (const rows of [[row], [row, ...others], [row, ...others]]) await database.pool.query(insertUsage(rows));
   assert.equal(await spentOf('session', 'again'), 4 * 42);
@@ -215,6 +220,22 @@ test('a row that is stored again costs nothing again', async () => {
     values: [],
   });
   assert.equal(day?.period, '2026-11-30');
+});
+
+test('calls that no answer reaches any more are removed, a part at a time, and what they cost stays spent', async () => {
+  const days = (count: number) => new Date(Date.now() - count * 86_400_000).toISOString();
+  const old = Array.from({ length: 3 }, () => aUsageRow({ sessionUid: 'ancient', at: days(403) }));
+  const kept = aUsageRow({ sessionUid: 'ancient', at: days(401) });
+  await database.pool.query(insertUsage([...old, kept]));
+  const removed = [];
+  for (let round = 0; round < 3; round += 1) removed.push((await database.pool.query(forgetUsage(402, 2))).length);
+  assert.deepEqual(removed, [2, 1, 0]);
+  const left = await database.pool.query<{ id: string }>({
+    text: `select id from usage where session_uid = 'ancient'`,
+    values: [],
+  });
+  assert.deepEqual(left, [{ id: kept.id }]);
+  assert.equal(await spentOf('session', 'ancient'), 4 * 42);
 });
 
 test('days and months of a project are budgets of their own, in UTC', () => {
