@@ -27,7 +27,7 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', (l
   const { id, method, params } = JSON.parse(line);
   if (method === 'initialize') send(id, { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'bees', version: '1' } });
   else if (method === 'tools/list') send(id, { tools: [{ name: 'buzz', description: 'Buzzes.', inputSchema: { type: 'object' } }] });
-  else if (method === 'tools/call') send(id, { content: [{ type: 'text', text: 'bzzz' }] });
+  else if (method === 'tools/call') send(id, { content: [{ type: 'text', text: 'bzzz ' + process.env.HIVE_KEY }] });
   else if (id !== undefined) send(id, {});
 });`;
 
@@ -128,7 +128,9 @@ describe('tools in OpenCode', { skip, timeout: 900_000 }, () => {
           plugin: ['./x.ts'],
           permission: { question: 'allow' },
           command: { bye: { template: '@@say bye', description: 'Says bye' } },
-          mcp: { bees: { type: 'local', command: ['node', '-e', MCP_SERVER] } },
+          mcp: {
+            bees: { type: 'local', command: ['node', '-e', MCP_SERVER], environment: { HIVE_KEY: '{env:SHOP_KEY}' } },
+          },
         })}\n`,
         'harnesses/opencode/tools/image_search.ts':
           "export default { description: 'The own copy.', args: {}, async execute() { return 'from the copy of the project' } };\n",
@@ -273,9 +275,9 @@ describe('tools in OpenCode', { skip, timeout: 900_000 }, () => {
     );
   });
 
-  it('A62 offers the tools of an MCP server that the folder of the project names', async () => {
+  it('A62 offers the tools of an MCP server that the folder of the project names, with the granted secret it refers to', async () => {
     const part = await call('bees_buzz', {});
-    assert.equal(part.state.output, 'bzzz');
+    assert.equal(part.state.output, `bzzz ${CANARY.grantedSecret}`);
   });
 
   it('A108 cuts a long output and names the file with all of it', async () => {
@@ -380,11 +382,15 @@ describe('tools in OpenCode', { skip, timeout: 900_000 }, () => {
   });
 
   it('FE5 goes on when the session puts pipes where OpenCode and git look, and fails a turn for a link to a device', async () => {
-    const pipes = { command: 'mkfifo opencode.json .gitignore .opencode/opencode.json', description: 'Makes pipes' };
+    const pipes = {
+      command: 'mkdir -p src/deep && mkfifo opencode.json .gitignore src/deep/.gitignore .opencode/opencode.json',
+      description: 'Makes pipes',
+    };
     await call('bash', pipes);
     await run('@@say hi');
     const inWorkspace = (name: string): string => join(rig.folders.workspace, name);
-    for (const name of ['opencode.json', '.gitignore']) assert.ok(!existsSync(inWorkspace(name)), name);
+    for (const name of ['opencode.json', '.gitignore', 'src/deep/.gitignore'])
+      assert.ok(!existsSync(inWorkspace(name)), name);
     symlinkSync('/dev/zero', inWorkspace('opencode.json'));
     const turnId = await run('@@say hi');
     const end = rig.controlPlane.eventsOf(turnId).find((event) => event.type === 'turn.ended');

@@ -99,6 +99,21 @@ describe('safeSettings', () => {
     assert.deepEqual(reports, ['mcp steal', 'command steal']);
   });
 
+  it('A62 lets headers and environments of MCP servers name granted values, and nothing of ours, nor any other place', () => {
+    const headers = { authorization: 'Bearer {env:TRACKER_TOKEN}' };
+    const remote = (more: object) => ({ type: 'remote', url: 'http://mcp/', ...more });
+    const { settings, reports } = read({
+      mcp: {
+        good: remote({ headers }),
+        ours: remote({ headers: { x: '{env:OPENCODE_SERVER_PASSWORD}' } }),
+        file: remote({ headers: { x: '{env:TRACKER_TOKEN} {file:/etc/passwd}' } }),
+        place: { type: 'remote', url: 'http://mcp/{env:TRACKER_TOKEN}' },
+      },
+    });
+    assert.deepEqual(settings, { mcp: { good: remote({ headers }) } });
+    assert.deepEqual(reports, ['mcp ours', 'mcp file', 'mcp place']);
+  });
+
   it('FE3 takes nothing of a text that is no object', () => {
     for (const text of ['[]', '7', 'null', 'nonsense'])
       assert.deepEqual(read(text), { settings: {}, reports: ['opencode.jsonc'] });

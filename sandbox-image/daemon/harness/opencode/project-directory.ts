@@ -77,6 +77,16 @@ const PLAIN_KEYS: Readonly<Record<string, z.ZodType>> = {
 /** OpenCode puts variables and files in place of these words, wherever they stand. */
 const expands = (value: unknown): boolean => /\{(env|file):/.test(JSON.stringify(value));
 
+/** What an MCP server is told may name a granted value; the names that are ours or steer the harness are no such. */
+const GRANTED = /\{env:(?!(?:BEEUNI_|OPENCODE_|XDG_|GIT_|LD_|NODE_|PATH\}|HOME\}|TMPDIR\}))[A-Z_][A-Z0-9_]*\}/g;
+const withoutGranted = (value: unknown): unknown => {
+  if (typeof value !== 'object' || value === null) return value;
+  const told = (given: unknown): unknown =>
+    JSON.parse((JSON.stringify(given) ?? 'null').replaceAll(GRANTED, '')) as unknown;
+  const { environment, headers, ...rest } = value as Readonly<Record<string, unknown>>;
+  return { ...rest, environment: told(environment), headers: told(headers) };
+};
+
 /** A command with references that exist; others are left out. */
 const known = (own: Command, names: KnownNames): Command => {
   const { agent, model, ...rest } = own;
@@ -104,7 +114,11 @@ export const safeSettings = (source: string, names: KnownNames, report: Report):
   const take = <T>(where: string, shape: z.ZodType<T>, given: unknown): T | undefined => {
     const parsed = shape.safeParse(given);
     if (!parsed.success) report(where, 'it does not have the shape that OpenCode takes');
-    else if (expands(given)) report(where, '{env:…} and {file:…} are not used');
+    else if (expands(where.startsWith('mcp ') ? withoutGranted(given) : given))
+      report(
+        where,
+        '{env:…} is used in headers and environments of MCP servers only, for granted values; {file:…} is not',
+      );
     else return parsed.data;
     return undefined;
   };
