@@ -35,7 +35,7 @@ const aSession = (name: string, ip: string | undefined): Session =>
     status: { pod: { name, uid: POD_UID, ip } },
   }) as unknown as Session;
 
-describe('a workspace behind the control plane', { timeout: 300_000 }, () => {
+describe('a workspace behind the control plane', { timeout: 900_000 }, () => {
   let rig: Rig;
   let server: HttpServer;
   let listening: Listening;

@@ -12,7 +12,7 @@ import { openSocket, type TestSocket } from '#test/support/terminal-socket.ts';
 import { until } from '#test/support/until.ts';
 import { CANARY, makeRig, type Rig } from './rig.ts';
 
-describe('the workspace of a sandbox', { timeout: 300_000 }, () => {
+describe('the workspace of a sandbox', { timeout: 900_000 }, () => {
   let rig: Rig;
   let daemon: DaemonProcess;
   let credential: string;
