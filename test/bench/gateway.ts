@@ -1,11 +1,11 @@
-// The model gateway with every feature on, beside nginx as the floor and Portkey as the peer: added time and calls per
-// second of one core (G10, G11), small calls beside large ones (G12), first token and paced streams (G13, G14), memory
-// (G15). The gateways run on core 0; load, provider and Postgres on core 1.
-// `node test/bench/gateway.ts [--full] [--only json,stream,soak] [--realtime]`. Writes bench/results/gateway.json; asserts
-// no time. `--realtime`: on a machine that others use too, everything here runs before them, in short bursts.
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+// The model gateway with every feature on, beside nginx as the floor, and Portkey and LiteLLM as peers: added time and calls
+// per second of one core (G10, G11), small calls beside large ones (G12), first token and paced streams (G13, G14), memory
+// (G15). The gateways run on core 0; load, provider and Postgres on core 1. Ours has the options of Node that its image has.
+// `node test/bench/gateway.ts [--full] [--only json,stream,soak] [--minutes 10] [--streams 500] [--realtime]`. Writes
+// bench/results/gateway.json, part by part; asserts no time. `--realtime`: on a machine that others use too, everything here
+// runs before them, in short bursts.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -25,21 +25,24 @@ import {
   wrk,
   wrkScript,
 } from './gateway/load.ts';
-import { getPeers, nginxConfig } from './gateway/peers.ts';
+import { getPeers } from './gateway/peers.ts';
+import { imageOptions, makePrograms, untilAnswers } from './gateway/programs.ts';
 
 const { values: options } = parseArgs({
   options: {
     full: { type: 'boolean', default: false },
     realtime: { type: 'boolean', default: false },
     only: { type: 'string', default: 'json,stream,soak' },
+    streams: { type: 'string', default: '500' },
+    minutes: { type: 'string' },
   },
 });
 const parts = new Set(options.only.split(','));
 const isFull = options.full;
 const ROUNDS = isFull ? 5 : 3;
 const SECONDS = options.realtime ? 1 : isFull ? 5 : 2;
-const SOAK_MINUTES = isFull ? 10 : 0.5;
-const STREAMS = isFull ? 500 : 200;
+const SOAK_MINUTES = Number(options.minutes ?? (isFull ? 10 : 0.5));
+const STREAMS = Number(options.streams);
 const STREAM_CHUNKS = isFull ? 500 : 150;
 
 const ANSWER = JSON.stringify({
@@ -55,58 +58,10 @@ const MODELS = ['m', `stream-4-5`, 'stream-3000-0', `stream-${STREAM_CHUNKS}-20`
 execFileSync('taskset', ['-cp', '1', String(process.pid)], { stdio: 'ignore' });
 if (options.realtime) execFileSync('chrt', ['-r', '-p', '10', String(process.pid)], { stdio: 'ignore' });
 const folder = mkdtempSync(join(tmpdir(), 'beeuni-bench-gateway-'));
-const children: ChildProcess[] = [];
-const start = (
-  core: number,
-  command: string,
-  args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
-): ChildProcess => {
-  const child = spawn('taskset', ['-c', String(core), command, ...args], {
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  children.push(child);
-  return child;
-};
-const firstLine = (child: ChildProcess): Promise<string> =>
-  new Promise((resolve, reject) => {
-    let text = '';
-    child.stdout?.on('data', (part: Buffer) => {
-      text += part.toString('utf8');
-      const end = text.indexOf('\n');
-      if (end >= 0) resolve(text.slice(0, end));
-    });
-    child.once('exit', (code) => reject(new Error(`a program ended with ${code}`)));
-  });
-const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const server = createServer();
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
-    });
-  });
-const untilAnswers = async (target: Target): Promise<string> => {
-  for (let tries = 0; ; tries += 1) {
-    try {
-      const answer = await fetch(`http://127.0.0.1:${target.port}${target.path}`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', ...target.headers },
-        body: requestBody(target.model('m'), 100),
-      });
-      if (answer.status === 200) return await answer.text();
-      if (tries > 100) throw new Error(`${target.name} answers ${answer.status}: ${await answer.text()}`);
-    } catch (error) {
-      if (tries > 100) throw error;
-    }
-    await wait(100);
-  }
-};
-
 const peers = getPeers();
 if (peers.wrk === undefined) throw new Error('wrk cannot be had here, and nothing can be measured without it');
 const wrkPath = peers.wrk;
+const programs = makePrograms({ folder, peers, answer: ANSWER, models: MODELS });
 const postgres = createEmbeddedPostgres({
   directory: folder,
   settings: ['fsync=off'],
@@ -114,74 +69,20 @@ const postgres = createEmbeddedPostgres({
   clock: systemClock,
 });
 
-/** A provider of whole answers, and one of streams too; the first is nginx where it can be had. */
-const startProviders = async (): Promise<Readonly<{ whole: number; stream: number }>> => {
-  const mock = start(1, process.execPath, [join(import.meta.dirname, 'gateway/mock.ts')], { MOCK_ANSWER: ANSWER });
-  const stream = Number(await firstLine(mock));
-  if (peers.nginx === undefined) return { whole: stream, stream };
-  const whole = await freePort();
-  const directory = join(folder, 'nginx-provider');
-  mkdirSync(directory, { recursive: true });
-  writeFileSync(join(directory, 'nginx.conf'), nginxConfig(directory, whole, { answer: ANSWER }));
-  start(1, peers.nginx, ['-p', directory, '-c', join(directory, 'nginx.conf')], peers.env);
-  return { whole, stream };
-};
-
-const path = '/v1/chat/completions';
-const plain = (id: string): string => id;
-const pidOf = (child: ChildProcess): number => child.pid ?? 0;
-
-const startNginx = async (upstream: number, name: string): Promise<Target | undefined> => {
-  if (peers.nginx === undefined) return undefined;
-  const port = await freePort();
-  const directory = join(folder, `nginx-${name}`);
-  mkdirSync(directory, { recursive: true });
-  writeFileSync(join(directory, 'nginx.conf'), nginxConfig(directory, port, { upstream, key: 'sk-upstream' }));
-  const child = start(0, peers.nginx, ['-p', directory, '-c', join(directory, 'nginx.conf')], peers.env);
-  return { name: 'nginx', port, path, pids: [pidOf(child)], headers: { authorization: 'Bearer x' }, model: plain };
-};
-const startOurs = async (upstream: number, databaseUrl: string): Promise<Target> => {
-  const child = start(0, process.execPath, [join(import.meta.dirname, 'gateway/subject.ts')], {
-    DATABASE_URL: databaseUrl,
-    UPSTREAM: `http://127.0.0.1:${upstream}/v1`,
-    MODELS: MODELS.join(','),
-    FOLDER: folder,
-    NODE_ENV: 'production',
-  });
-  const { port, credential } = JSON.parse(await firstLine(child)) as { port: number; credential: string };
-  return {
-    name: 'ours',
-    port,
-    path: '/gateway/v1/chat/completions',
-    pids: [pidOf(child)],
-    headers: { authorization: `Bearer ${credential}` },
-    model: (id) => `demo/${id}`,
-  };
-};
-const startPortkey = async (upstream: number): Promise<Target | undefined> => {
-  if (peers.portkey === undefined) return undefined;
-  const port = await freePort();
-  const child = start(0, process.execPath, [peers.portkey, `--port=${port}`, '--headless'], {
-    TRUSTED_CUSTOM_HOSTS: '127.0.0.1,localhost',
-    NODE_ENV: 'production',
-  });
-  child.stdout?.resume();
-  const headers = {
-    authorization: 'Bearer sk-upstream',
-    'x-portkey-provider': 'openai',
-    'x-portkey-custom-host': `http://127.0.0.1:${upstream}/v1`,
-  };
-  return { name: 'portkey', port, path, pids: [pidOf(child)], headers, model: plain };
-};
 /** The order of a round: floor, peer, ours, ours, peer, floor. */
 const interleaved = <T>(targets: readonly T[]): readonly T[] => [...targets, ...[...targets].reverse()];
 const fixed = (value: number, digits = 2): string => (Number.isFinite(value) ? value.toFixed(digits) : '–');
-const results: Record<string, unknown> = {};
-const lines: string[] = [];
+/** What one part measured, with the lines that it printed. */
+const results: Record<string, Readonly<Record<string, unknown>>> = {};
+let lines: string[] = [];
 const say = (goal: string, what: string, value: string, wanted: string): void => {
   const line = `${goal.padEnd(4)} ${what.padEnd(58)} ${value.padEnd(26)} goal ${wanted}`;
   lines.push(line);
   console.log(line);
+};
+const keep = (part: string, figures: Readonly<Record<string, unknown>>): void => {
+  results[part] = { at: new Date().toISOString(), full: isFull, realtime: options.realtime, lines, ...figures };
+  lines = [];
 };
 const script = (target: Target, body: string): string => {
   const file = join(folder, `${target.name}-${body.length}.lua`);
@@ -198,7 +99,7 @@ const load = async (target: Target, bytes: number, connections: number, seconds 
 
 /** Lets a program come to the speed that it has for hours: so many calls, or so long. */
 const warm = async (target: Target): Promise<void> => {
-  const until = performance.now() + (isFull ? 120_000 : 40_000);
+  const until = performance.now() + (target.name === 'litellm' ? 8_000 : isFull ? 120_000 : 40_000);
   let calls = 0;
   while (calls < 20_000 && performance.now() < until) calls += (await load(target, 2_000, 64)).perSecond * SECONDS;
 };
@@ -208,7 +109,9 @@ const measureJson = async (direct: Target, targets: readonly Target[]): Promise<
   const many: Record<string, Measured[]> = {};
   for (const target of targets) {
     const text = await untilAnswers(target);
-    if (text !== ANSWER) throw new Error(`${target.name} changed the answer: ${text.slice(0, 200)}`);
+    // LiteLLM writes the answer anew.
+    if (text !== ANSWER && target.name !== 'litellm')
+      throw new Error(`${target.name} changed the answer: ${text.slice(0, 200)}`);
     await warm(target);
   }
   const ceiling = await load(direct, 2_000, 64);
@@ -229,6 +132,11 @@ const measureJson = async (direct: Target, targets: readonly Target[]): Promise<
     );
   }
   if (wall('ours') > 0.8 * ceiling.perSecond) console.log('# VOID: ours is above 80 % of what the provider can do');
+  if (one['litellm'] !== undefined) {
+    console.log(
+      `# over LiteLLM: added p50 ${fixed(added('ours') / added('litellm'))}, calls per CPU second ${fixed(rate('ours') / rate('litellm'))}`,
+    );
+  }
   say('G10', 'added p50, one client, over nginx', fixed(added('ours') / added('nginx')), '≤ 2.0');
   say('G10', 'added p50, one client, over Portkey', fixed(added('ours') / added('portkey')), '≤ 0.40');
   say('G11', 'calls per CPU second, over Portkey', fixed(rate('ours') / rate('portkey')), '≥ 8');
@@ -257,7 +165,7 @@ const measureJson = async (direct: Target, targets: readonly Target[]): Promise<
   }
   const ratio = median(disturbed.map((value, at) => value / (quiet[at] ?? Number.NaN)));
   say('G12', 'p99 of small calls beside 1 MB every 100 ms', `${fixed(ratio)} (${fixed(median(quiet), 0)} us)`, '≤ 3');
-  results['json'] = { one, many, quiet, disturbed };
+  keep('json', { one, many, quiet, disturbed });
 };
 
 const measureStreams = async (targets: readonly Target[]): Promise<void> => {
@@ -293,7 +201,7 @@ const measureStreams = async (targets: readonly Target[]): Promise<void> => {
   say('G13', 'first tokens that come 38 to 50 ms late', `${steps} of ${first['ours']?.length}`, 'none');
   const rates: Record<string, number> = {};
   // Portkey needs a minute for such a stream.
-  for (const target of targets.filter(({ name }) => name !== 'portkey')) {
+  for (const target of targets.filter(({ name }) => name !== 'portkey' && name !== 'litellm')) {
     const seen = await readStream(target, 'stream-3000-0');
     if (!seen.isWhole || seen.chunks !== 3_000)
       throw new Error(`${target.name} lost chunks of an unpaced stream: ${seen.chunks}`);
@@ -305,7 +213,7 @@ const measureStreams = async (targets: readonly Target[]): Promise<void> => {
       .join(', ')}`,
   );
   const paced: Record<string, Readonly<{ gapP99Ms: number; lost: number; cpu: number }>> = {};
-  for (const target of targets.filter(({ name }) => name !== 'portkey')) {
+  for (const target of targets.filter(({ name }) => name !== 'portkey' && name !== 'litellm')) {
     const before = cpuMs(target.pids);
     const startedMs = performance.now();
     const seen = await Promise.all(
@@ -335,7 +243,7 @@ const measureStreams = async (targets: readonly Target[]): Promise<void> => {
     `${fixed(extra, 1)} ms; ${paced['ours']?.lost}`,
     '≤ 10 ms; 0',
   );
-  results['streams'] = { first, rates, paced };
+  keep('stream', { streams: STREAMS, first, rates, paced });
 };
 
 const measureSoak = async (targets: readonly Target[]): Promise<void> => {
@@ -356,20 +264,30 @@ const measureSoak = async (targets: readonly Target[]): Promise<void> => {
   const samples: [number, number][] = [];
   const startedMs = performance.now();
   const minutes = (): number => (performance.now() - startedMs) / 60_000;
-  while (minutes() < SOAK_MINUTES) {
-    const leaver = new AbortController();
-    const headers = { 'content-type': 'application/json', ...ours.headers };
-    const body = requestBody(ours.model('m'), 100_000);
-    void fetch(`http://127.0.0.1:${ours.port}${ours.path}`, {
-      method: 'POST',
-      headers,
-      body,
-      signal: leaver.signal,
-    }).catch(() => undefined);
-    setTimeout(() => leaver.abort(), 1);
-    await load(ours, 2_000, 16, 2);
-    samples.push([minutes(), rssBytes(ours.pids) / 2 ** 20]);
+  const headers = { 'content-type': 'application/json', ...ours.headers };
+  const post = async (body: string, signal?: AbortSignal): Promise<void> => {
+    const url = `http://127.0.0.1:${ours.port}${ours.path}`;
+    const answer = await fetch(url, { method: 'POST', headers, body, ...(signal === undefined ? {} : { signal }) });
+    await answer.text();
+  };
+  const small = requestBody(ours.model('m'), 2_000);
+  const large = requestBody(ours.model('m'), 100_000);
+  let calls = 0;
+  // A steady mix at a rate that leaves the machine to others: 100 small calls a second, 5 of 100 KB, 5 that leave at once.
+  for (let tick = 0; minutes() < SOAK_MINUTES; tick += 1) {
+    const work: Promise<void>[] = Array.from({ length: 10 }, () => post(small));
+    if (tick % 2 === 0) {
+      const leaver = new AbortController();
+      setTimeout(() => leaver.abort(), 1);
+      work.push(post(large));
+      work.push(post(large, leaver.signal).catch(() => undefined));
+    }
+    await Promise.all(work);
+    calls += work.length;
+    if (tick % 20 === 0) samples.push([minutes(), rssBytes(ours.pids) / 2 ** 20]);
+    await wait(Math.max(0, startedMs + (tick + 1) * 100 - performance.now()));
   }
+  console.log(`# ${calls} calls in ${fixed(minutes(), 1)} min`);
   const late = samples.slice(Math.floor(samples.length / 4));
   const meanX = late.reduce((sum, [x]) => sum + x, 0) / late.length;
   const meanY = late.reduce((sum, [, y]) => sum + y, 0) / late.length;
@@ -377,11 +295,12 @@ const measureSoak = async (targets: readonly Target[]): Promise<void> => {
     late.reduce((sum, [x, y]) => sum + (x - meanX) * (y - meanY), 0) /
     late.reduce((sum, [x]) => sum + (x - meanX) ** 2, 0);
   say('G15', `RSS over ${SOAK_MINUTES} min of mixed load`, `${fixed(slope)} MB/min`, '< 1 MB/min over 10 min');
-  results['soak'] = { after, samples };
+  keep('soak', { minutes: SOAK_MINUTES, after, samples });
 };
 
+let isLiteLlmMissing = false;
 const clean = async (): Promise<void> => {
-  for (const child of children) child.kill('SIGKILL');
+  programs.stopAll();
   await postgres.stop();
   rmSync(folder, { recursive: true, force: true });
 };
@@ -391,55 +310,52 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
 try {
   const databaseUrl = await postgres.start();
   await migrate(databaseUrl);
-  const providers = await startProviders();
+  const providers = await programs.startProviders();
   const directTo = (port: number): Target => ({
     name: 'direct',
     port,
-    path,
+    path: '/v1/chat/completions',
     pids: [process.pid],
     headers: {},
-    model: plain,
+    model: (id) => id,
   });
-  const wholeTargets = async (upstream: number): Promise<readonly Target[]> => {
+  const wholeTargets = async (upstream: number, withLiteLlm = false): Promise<readonly Target[]> => {
     const all = [
-      await startNginx(upstream, String(upstream)),
-      await startPortkey(upstream),
-      await startOurs(upstream, databaseUrl),
+      await programs.startNginx(upstream),
+      await programs.startPortkey(upstream),
+      withLiteLlm ? await programs.startLiteLlm(upstream) : undefined,
+      await programs.startOurs(upstream, databaseUrl),
     ];
     return all.filter((target) => target !== undefined);
   };
-  const stopTargets = (targets: readonly Target[]): void => {
-    for (const child of children) if (targets.some(({ pids }) => pids.includes(pidOf(child)))) child.kill('SIGKILL');
-  };
   if (parts.has('json')) {
-    const targets = await wholeTargets(providers.whole);
+    const targets = await wholeTargets(providers.whole, true);
+    isLiteLlmMissing = !targets.some(({ name }) => name === 'litellm');
     await measureJson(directTo(providers.whole), targets);
-    stopTargets(targets);
+    programs.stop(targets);
   }
   if (parts.has('stream')) {
     const targets = await wholeTargets(providers.stream);
     await measureStreams([directTo(providers.stream), ...targets]);
-    stopTargets(targets);
+    programs.stop(targets);
   }
   if (parts.has('soak')) {
     const targets = await wholeTargets(providers.whole);
     await measureSoak(targets);
-    stopTargets(targets);
+    programs.stop(targets);
   }
-  console.log(`\n${lines.join('\n')}`);
-  const missing = [peers.nginx === undefined ? 'nginx' : '', peers.portkey === undefined ? 'Portkey' : ''].filter(
-    (name) => name !== '',
-  );
+  const missing = [
+    peers.nginx === undefined ? 'nginx' : '',
+    peers.portkey === undefined ? 'Portkey' : '',
+    isLiteLlmMissing ? 'LiteLLM' : '',
+  ].filter((name) => name !== '');
   if (missing.length > 0) console.log(`missing here: ${missing.join(', ')}`);
   mkdirSync('bench/results', { recursive: true });
-  const about = {
-    cores: cpus().length,
-    node: process.version,
-    full: isFull,
-    missing,
-    at: new Date().toISOString(),
-  };
-  writeFileSync('bench/results/gateway.json', JSON.stringify({ ...about, lines, ...results }, null, 2));
+  const file = 'bench/results/gateway.json';
+  // Parts that were not measured now stay as they were.
+  const before = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { parts?: object }) : {};
+  const about = { cores: cpus().length, node: process.version, options: imageOptions(), missing };
+  writeFileSync(file, JSON.stringify({ ...about, parts: { ...before.parts, ...results } }, null, 2));
 } finally {
   await clean();
 }

@@ -1,7 +1,8 @@
-// Gets what the gateway is measured beside: nginx and wrk from Debian's packages, Portkey from npm. Everything lies in our
-// cache folder and nothing is installed on the machine. Must not know what is measured.
+// Gets what the gateway is measured beside: nginx and wrk from Debian's packages, Portkey from npm, LiteLLM from PyPI.
+// Everything lies in our cache folder and nothing is installed on the machine. Must not know what is measured.
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cacheDir } from '#test/cluster/cache-dir.ts';
 
@@ -10,6 +11,7 @@ export type Peers = Readonly<{
   nginx: string | undefined;
   wrk: string | undefined;
   portkey: string | undefined;
+  litellm: string | undefined;
   /** Environment that the Debian programs need. */
   env: Readonly<Record<string, string>>;
 }>;
@@ -17,6 +19,12 @@ export type Peers = Readonly<{
 const PORTKEY = '1.15.2';
 /** Without these its streams answer 500. */
 const PORTKEY_OVERRIDES = { '@hono/node-server': '1.13.7', hono: '4.9.7' };
+
+const LITELLM = '1.80.11';
+/** The one file of that version; releases of it were tampered with before. */
+const LITELLM_SHA256 = '406283d66ead77dc7ff0e0b2559c80e9e497d8e7c2257efb1cb9210a20d09d54';
+/** Longest that its installation may take. Units: milliseconds. */
+const PIP_LIMIT_MS = 300_000;
 
 const attempt = (what: string, work: () => void): void => {
   try {
@@ -34,6 +42,23 @@ const unpack = (directory: string, names: readonly string[]): void => {
   for (const file of readdirSync(directory).filter((name) => name.endsWith('.deb'))) {
     execFileSync('dpkg', ['-x', file, 'root'], { cwd: directory, ...quiet });
   }
+};
+
+/** Installs LiteLLM in an environment of its own. It sees no variable of ours, as its releases are not to be trusted. */
+const installLiteLlm = (folder: string): void => {
+  const env = { PATH: process.env['PATH'] ?? '', HOME: folder };
+  const run = (command: string, args: readonly string[]): void => {
+    execFileSync(command, args, { cwd: folder, env, timeout: PIP_LIMIT_MS, ...quiet });
+  };
+  run('python3', ['-m', 'venv', 'venv']);
+  const pip = join(folder, 'venv/bin/pip');
+  run(pip, ['download', '--no-deps', '--dest', '.', `litellm==${LITELLM}`]);
+  const wheel = readdirSync(folder).find((name) => name.endsWith('.whl')) ?? '';
+  const hash = createHash('sha256')
+    .update(readFileSync(join(folder, wheel)))
+    .digest('hex');
+  if (hash !== LITELLM_SHA256) throw new Error(`${wheel} is not the file that it should be`);
+  run(pip, ['install', `./${wheel}[proxy]`]);
 };
 
 /** Gets every peer that can be had; what is there already is used as it is. */
@@ -56,6 +81,9 @@ export const getPeers = (): Peers => {
       execFileSync('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: folder, ...quiet });
     });
   }
+  const python = cacheDir('bench', 'litellm');
+  const litellm = join(python, 'venv/bin/litellm');
+  if (!existsSync(litellm)) attempt('LiteLLM', () => installLiteLlm(python));
   const found = (path: string): string | undefined => (existsSync(path) ? path : undefined);
   const libraries = readdirSync(join(debian, 'root/usr/lib'), { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && entry.name.includes('-linux-'))
@@ -64,6 +92,7 @@ export const getPeers = (): Peers => {
     nginx: found(nginx),
     wrk: found(wrk),
     portkey: found(portkey),
+    litellm: found(litellm),
     env: { LD_LIBRARY_PATH: libraries.join(':') },
   };
 };
