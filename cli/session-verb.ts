@@ -1,11 +1,12 @@
 // A command that asks for another state of a session: start, stop, restart. Must not know what becomes of it.
-import type { restartSessionRoute, startSessionRoute, suspendSessionRoute } from '#schema/rest/sessions.ts';
+import type { startSessionRoute } from '#schema/rest/sessions.ts';
 import { type Command, defineCommand, JSON_OPTION } from './command.ts';
 import { plainJson } from './plain-text.ts';
 import { SESSION_ARGUMENT } from './session-names.ts';
 
 type Verb = Readonly<{
-  route: typeof startSessionRoute | typeof suspendSessionRoute | typeof restartSessionRoute;
+  /** All three routes have one shape. */
+  route: typeof startSessionRoute;
   summary: string;
   /** What is said of the session, behind its name. */
   said: string;

@@ -39,7 +39,8 @@ const mappingsOf = (pid: number | string): readonly (readonly [number, number])[
     .flatMap((text) => {
       const [, from, to, flags, name] = /^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)/.exec(text) ?? [];
       const isEmpty = /^Rss: +0 kB$/m.test(text) && /^Swap: +0 kB$/m.test(text);
-      if (from === undefined || to === undefined || isEmpty || flags?.[0] !== 'r' || /^\[v/.test(name ?? '')) return [];
+      if (from === undefined || to === undefined || isEmpty || flags?.[0] !== 'r' || name?.startsWith('[v') === true)
+        return [];
       return [[Number.parseInt(from, 16), Number.parseInt(to, 16)] as const];
     });
 

@@ -33,7 +33,10 @@ describe('evictImages', () => {
         const seen = evictImages(all.slice(0, size), keep).map((message) => JSON.stringify(message));
         for (const [at, text] of seen.entries()) shapes[at]?.add(text);
         const changed = before.flatMap((text, at) => (text === seen[at] ? [] : [at]));
-        assert.ok(changed.length <= 1 && (changed[0] ?? place) >= place, `keep ${keep}, size ${size}: ${changed}`);
+        assert.ok(
+          changed.length <= 1 && (changed[0] ?? place) >= place,
+          `keep ${keep}, size ${size}: ${changed.join()}`,
+        );
         place = changed[0] ?? place;
         before = seen;
       }
