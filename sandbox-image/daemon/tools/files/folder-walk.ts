@@ -57,9 +57,20 @@ const openEntry = async (path: string, name: string): Promise<OpenFolder | undef
   }
 };
 
+/** The result of work in an open folder. Throws PathRefusal when it failed because the folder was removed meanwhile. */
+const inPlace = async <T>(folder: OpenFolder, work: Promise<T>): Promise<T> => {
+  try {
+    return await work;
+  } catch (error) {
+    const isRemoved = codeOf(error) === 'ENOENT' && (await folder.handle.stat()).nlink === 0;
+    throw isRemoved ? new PathRefusal('a folder of the path was removed meanwhile; try again') : error;
+  }
+};
+
 /**
  * Opens `names` below the folder `base` one by one and hands the last to `use`; with `make` missing ones are made, mode
- * 0700. Gives back undefined when one is missing. Throws PathRefusal for a link or something else that is no folder.
+ * 0700. Gives back undefined when one is missing. Throws PathRefusal for a link or something else that is no folder, and when a
+ * folder is removed while it is used.
  */
 export const withFolder = async <T>(
   base: string,
@@ -72,7 +83,7 @@ export const withFolder = async <T>(
     for (const name of names) {
       let next = await openEntry(folder.at(name), name);
       if (next === undefined && make) {
-        await mkdir(folder.at(name), { mode: 0o700 }).catch((error: unknown) => {
+        await inPlace(folder, mkdir(folder.at(name), { mode: 0o700 })).catch((error: unknown) => {
           if (codeOf(error) !== 'EEXIST') throw error;
         });
         next = await openEntry(folder.at(name), name);
@@ -81,7 +92,7 @@ export const withFolder = async <T>(
       folder = next;
       if (folder === undefined) return undefined;
     }
-    return await use(folder);
+    return await inPlace(folder, use(folder));
   } finally {
     await folder?.handle.close();
   }
