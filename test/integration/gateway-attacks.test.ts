@@ -334,6 +334,34 @@ test('FC12 a credential that is taken away is refused by the next call, and what
   await reader?.cancel();
 });
 
+test('FC12 each API is told of a revocation in its own shape of an error event', async () => {
+  for (const [path, kind, first] of [
+    ['/messages', 'anthropic', 'event: message_start\ndata: {"type":"message_start"}'],
+    ['/responses', 'openai-compatible', 'event: response.created\ndata: {"type":"response.created"}'],
+  ] as const) {
+    rig.state.revoked.clear();
+    const started = await startRawProvider((socket) => void socket.write(`${rawHead()}${first}\n\n`));
+    raws.push(started);
+    register(started.url, kind);
+    const answer = await fetch(`${rig.url}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: 'Bearer bs_s' },
+      body: bodyOf('x'),
+    });
+    assert.equal(answer.status, 200, path);
+    rig.state.revoked.add('s');
+    await rig.lookAtRunning();
+    const text = await answer.text();
+    const data = JSON.parse(/\n\nevent: error\ndata: (.*)\n\n$/.exec(text)?.[1] ?? '{}') as Record<string, unknown>;
+    assert.deepEqual(
+      [data['type'], (data['error'] as { code: string } | undefined)?.code],
+      ['error', 'superseded'],
+      text,
+    );
+    assert.equal(/\d/.test(JSON.stringify(data['error'])), false, text);
+  }
+});
+
 test('FF3 an older generation and a missing credential are told apart, in final words', async () => {
   const old = await rig.post('/chat/completions', bodyOf('x'), { authorization: 'Bearer bs_old' });
   assert.deepEqual([old.status, codeOf(old.text)], [409, 'superseded']);
