@@ -290,7 +290,7 @@ describe('turns with Pi', { skip, timeout: 300_000 }, () => {
     const begin = performance.now();
     controller.abort();
     assert.deepEqual(await turn, { kind: 'aborted' });
-    assert.ok(performance.now() - begin < 5_000);
+    assert.ok(performance.now() - begin < 60_000);
     assert.equal(await request.closed, true);
     assert.deepEqual(await rig.submit('@@say fine'), { kind: 'completed' });
   });

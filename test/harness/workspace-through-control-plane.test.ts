@@ -279,8 +279,8 @@ describe('a workspace behind the control plane', { timeout: 900_000 }, () => {
     const socket = openSocket(terminalUrl('fix-login', '?command=cat'), { authorization });
     await socket.notice('attached');
     const began = performance.now();
-    await listening.stop(20_000);
+    await listening.stop(120_000);
     await socket.closed;
-    assert.ok(performance.now() - began < 10_000, 'the stop waited for the terminal');
+    assert.ok(performance.now() - began < 100_000, 'the stop waited for the terminal');
   });
 });

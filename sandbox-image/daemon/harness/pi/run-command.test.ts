@@ -65,9 +65,9 @@ describe('runCommand', () => {
 
   it('does not wait for what runs on in the background', async () => {
     const begin = performance.now();
-    const running = start('sleep 5 & echo started');
+    const running = start('sleep 60 & echo started');
     assert.deepEqual(await running.done, { kind: 'exited', code: 0 });
     assert.equal(running.output(), 'started\n');
-    assert.ok(performance.now() - begin < 4_000);
+    assert.ok(performance.now() - begin < 50_000);
   });
 });
