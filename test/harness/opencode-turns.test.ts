@@ -383,3 +383,20 @@ describe('a session with OpenCode', { skip, timeout: 900_000 }, () => {
     assert.deepEqual(rig.controlPlane.byes, ['ended by SIGTERM']);
   });
 });
+
+describe('a session with OpenCode that has no model', { skip, timeout: 300_000 }, () => {
+  it('A142 is ready, and fails its turns with unknown_model', async () => {
+    const rig = await makeRig({ claim: { model: null, models: [] } });
+    try {
+      const daemon = rig.start();
+      await rig.controlPlane.healthy('ready', (document) => document.runtimeReady);
+      const turnId = rig.controlPlane.prompt('@@say hi');
+      await daemon.call('POST', '/beeuni/nudge', rig.controlPlane.daemonCredential, { reason: 'prompt' });
+      const { data } = await rig.controlPlane.event('turn.ended', turnId);
+      assert.deepEqual([data['outcome'], data['code']], ['Failed', 'unknown_model']);
+      assert.equal(rig.provider.requests.length, 0);
+    } finally {
+      await rig.stop();
+    }
+  });
+});

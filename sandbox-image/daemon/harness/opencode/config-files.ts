@@ -115,6 +115,9 @@ const modelEntry = (model: ClaimedModel): Rules => ({
     : { variants: Object.fromEntries(model.variants.map((tier) => [tier, { reasoningEffort: tier }])) }),
 });
 
+/** OpenCode runs nothing, no shell command either, without a model; this one is in no list, so no turn is sent to it. */
+const NO_MODEL: Rules = { none: { name: 'no model is registered' } };
+
 /** Models of the session, each once. */
 export const modelsOf = (session: Pick<HarnessSession, 'model' | 'models'>): readonly ClaimedModel[] => {
   const all = session.model === null ? session.models : [session.model, ...session.models];
@@ -186,7 +189,8 @@ export const opencodeConfig = (
           chunkTimeout: SILENCE_LIMIT_MS,
           headerTimeout: SILENCE_LIMIT_MS,
         },
-        models: Object.fromEntries(models.map((each) => [each.name, modelEntry(each)])),
+        models:
+          models.length === 0 ? NO_MODEL : Object.fromEntries(models.map((each) => [each.name, modelEntry(each)])),
       },
     },
   };

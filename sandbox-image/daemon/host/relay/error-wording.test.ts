@@ -36,6 +36,12 @@ describe('wordError', () => {
     }
   });
 
+  it('says which budget it was, as the gateway words it', () => {
+    const told = 'the project has begun as many turns as it may in a day';
+    assert.equal(wordError(failure(402, 'budget_reached', told)).message, told);
+    assert.match(wordError(failure(402, 'budget_reached', '')).message, /of this session or project/);
+  });
+
   it('known-bugs K6 caps the wait of a retryable error', () => {
     assert.equal(wordError(failure(429, null, 'slow down', '86400')).retryAfterSeconds, MAX_RETRY_AFTER_SECONDS);
     assert.equal(wordError(failure(503, null, '', '1e9')).retryAfterSeconds, MAX_RETRY_AFTER_SECONDS);

@@ -97,7 +97,11 @@ const waitOf = (retryAfter: string | undefined): number => {
 export const wordError = (failure: UpstreamFailure): WordedError => {
   const { code, message } = readBody(failure.body);
   const final = Object.hasOwn(FINAL, code) ? FINAL[code] : undefined;
-  if (final !== undefined) return { ...final, code, retryAfterSeconds: undefined };
+  if (final !== undefined) {
+    // Only the gateway knows which limit it was, and says it in words that start no retry.
+    const told = code === 'budget_reached' ? harmless(message) : undefined;
+    return { ...final, message: told ?? final.message, code, retryAfterSeconds: undefined };
+  }
   if (failure.status === 429 || RETRYABLE_CODES.has(code)) {
     return {
       status: 429,
