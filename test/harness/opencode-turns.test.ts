@@ -9,6 +9,7 @@ import type { DaemonProcess } from '#test/support/daemon-process.ts';
 import { openLatch, waitForLatch } from '#test/support/latch.ts';
 import { whyNoOpencode } from '#test/support/opencode.ts';
 import { findInMemory } from '#test/support/process-memory.ts';
+import { commandLineOf, commandsNamed, environmentOf, processIds } from '#test/support/processes.ts';
 import type { LoggedEvent } from '#test/support/scripted-control-plane.ts';
 import { until } from '#test/support/until.ts';
 import { BRANCH, CANARY, makeRig, type Rig } from './rig.ts';
@@ -18,7 +19,7 @@ const skip = whyNoOpencode() ?? false;
 const endsOf = (events: readonly LoggedEvent[]): readonly LoggedEvent[] =>
   events.filter((event) => event.type === 'turn.ended');
 
-/** What a file holds; nothing when it is gone, as those of a process that has ended. */
+/** What a file holds; nothing when it is gone. */
 const contentOf = (path: string): string => {
   try {
     return readFileSync(path, 'latin1');
@@ -26,7 +27,6 @@ const contentOf = (path: string): string => {
     return '';
   }
 };
-const environmentOf = (pid: number | string): string => contentOf(`/proc/${pid}/environ`);
 
 const filesBelow = (folder: string): readonly string[] =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -293,13 +293,12 @@ describe('a session with OpenCode', { skip, timeout: 900_000 }, () => {
     const { controlPlane, folders } = rig;
     const secrets = [CANARY.providerKey, CANARY.podToken, controlPlane.daemonCredential, ...controlPlane.credentials()];
     const ours = await until('daemon, harness and a tool run', () => {
-      const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-      const found = pids.filter((pid) => environmentOf(pid).includes(folders.home));
+      const found = processIds().filter((pid) => environmentOf(pid).includes(folders.home));
       return found.length >= 3 && found;
     });
     for (const pid of ours) {
       const environment = environmentOf(pid);
-      const line = contentOf(`/proc/${pid}/cmdline`);
+      const line = commandLineOf(pid);
       for (const secret of secrets)
         assert.ok(!environment.includes(secret) && !line.includes(secret), `process ${pid}`);
     }
@@ -308,11 +307,7 @@ describe('a session with OpenCode', { skip, timeout: 900_000 }, () => {
     const inDaemon = findInMemory(daemon.pid, [CANARY.providerKey, own]);
     assert.deepEqual(inDaemon.found, [own]);
     for (const pid of ours.filter((each) => Number(each) !== daemon.pid)) {
-      assert.deepEqual(
-        findInMemory(pid, [CANARY.providerKey, own]).found,
-        [],
-        `memory of ${contentOf(`/proc/${pid}/cmdline`)}`,
-      );
+      assert.deepEqual(findInMemory(pid, [CANARY.providerKey, own]).found, [], `memory of ${commandLineOf(pid)}`);
     }
     openLatch(folders.workspace, 'looked');
     await endOf(turnId);
@@ -332,14 +327,7 @@ describe('a session with OpenCode', { skip, timeout: 900_000 }, () => {
   it('FB4 ends the turn once when the harness is killed, ends its tools, and serves the next prompt', async () => {
     const turnId = await run('@@tool bash {"command":"exec -a beeuni-left-behind sleep 300","description":"d"}');
     await toolRuns(turnId);
-    const isThere = () =>
-      readdirSync('/proc').some((pid) => {
-        try {
-          return readFileSync(`/proc/${pid}/cmdline`, 'latin1').startsWith('beeuni-left-behind');
-        } catch {
-          return false;
-        }
-      });
+    const isThere = () => commandsNamed('beeuni-left-behind').length > 0;
     await until('the tool runs', isThere);
     const pid = (await daemon.health()).harness.details['pid'];
     assert.ok(typeof pid === 'number');

@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import type { DaemonProcess } from '#test/support/daemon-process.ts';
 import { whyNoPi } from '#test/support/pi.ts';
 import { findInMemory } from '#test/support/process-memory.ts';
+import { commandsNamed } from '#test/support/processes.ts';
 import type { LoggedEvent } from '#test/support/scripted-control-plane.ts';
 import { until } from '#test/support/until.ts';
 import { BRANCH, CANARY, makeRig, type Rig } from './rig.ts';
@@ -17,15 +18,6 @@ const filesBelow = (folder: string): readonly string[] =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name));
-
-const commandsNamed = (name: string): readonly string[] =>
-  readdirSync('/proc').filter((pid) => {
-    try {
-      return readFileSync(`/proc/${pid}/cmdline`, 'latin1').startsWith(name);
-    } catch {
-      return false;
-    }
-  });
 
 describe('a session with Pi', { skip, timeout: 600_000 }, () => {
   let rig: Rig;

@@ -18,6 +18,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { TurnEnd } from '#daemon/harness/contract/adapter.ts';
 import { makePiRig, type PiRig, whyNoPi } from '#test/support/pi.ts';
+import { commandsNamed } from '#test/support/processes.ts';
 import { until } from '#test/support/until.ts';
 
 const skip = whyNoPi() ?? false;
@@ -44,15 +45,6 @@ export default (pi: any) => pi.registerTool({
 `;
 
 const LIMITS = { probeIntervalMs: 1_500, missedProbes: 4, terminateMs: 3_000, abortLimitMs: 2_000, heapMb: 192 };
-
-const commandsNamed = (name: string): readonly string[] =>
-  readdirSync('/proc').filter((pid) => {
-    try {
-      return readFileSync(`/proc/${pid}/cmdline`, 'latin1').startsWith(name);
-    } catch {
-      return false;
-    }
-  });
 
 describe('the thread that Pi runs in', { skip, timeout: 300_000 }, () => {
   let rig: PiRig;

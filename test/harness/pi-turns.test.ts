@@ -1,13 +1,14 @@
 // Turns of the real Pi behind its adapter: what the model is told, what comes out, how turns end.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { capabilitiesOf } from '#daemon/harness/contract/capabilities.ts';
 import type { HarnessEvent } from '#daemon/harness/contract/events.ts';
 import { EVENT_DATA } from '#schema/events/envelope.ts';
 import { makePiRig, type PiRig, whyNoPi } from '#test/support/pi.ts';
+import { commandLineOf, commandsNamed } from '#test/support/processes.ts';
 import { until } from '#test/support/until.ts';
 
 const skip = whyNoPi() ?? false;
@@ -356,13 +357,7 @@ describe('a session with Pi that has no model', { skip, timeout: 60_000 }, () =>
 
 /** Command lines of the sleeps that these tests start. */
 const sleeping = (): readonly string[] =>
-  readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((pid) => {
-      try {
-        const line = readFileSync(`/proc/${pid}/cmdline`, 'latin1').replaceAll('\0', ' ');
-        return /^sleep 29[789]/.test(line) ? [line] : [];
-      } catch {
-        return [];
-      }
-    });
+  commandsNamed('sleep').flatMap((pid) => {
+    const line = commandLineOf(pid).replaceAll('\0', ' ');
+    return /^sleep 29[789]/.test(line) ? [line] : [];
+  });

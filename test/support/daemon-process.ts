@@ -1,12 +1,13 @@
 // Runs the real daemon with folders of its own, as a pod would, against a given control plane: as a process, or by a launch
 // that puts it elsewhere. Must not know what is tested.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { HealthDocument } from '#schema/wire/health.ts';
 import { opencodePath } from './opencode.ts';
+import { environmentOf, processIds } from './processes.ts';
 import { until } from './until.ts';
 
 const MAIN = fileURLToPath(new URL('../../sandbox-image/daemon/main.ts', import.meta.url));
@@ -82,16 +83,7 @@ const asProcess: Launch = {
 
 /** Processes that were started with the home of these folders: harness and tools, also those that a dead daemon left. */
 const processesOf = (folders: SandboxFolders): readonly number[] =>
-  readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .filter((name) => {
-      try {
-        return readFileSync(`/proc/${name}/environ`, 'latin1').includes(`HOME=${folders.home}\0`);
-      } catch {
-        return false;
-      }
-    })
-    .map(Number);
+  processIds().filter((pid) => environmentOf(pid).includes(`HOME=${folders.home}\0`));
 
 /** A running daemon. */
 export type DaemonProcess = Readonly<{

@@ -1,7 +1,7 @@
 // Command lines of the agent: output, exit codes, time limits, and an end that leaves nothing behind.
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
+import { commandsNamed } from '#test/support/processes.ts';
 import { until } from '#test/support/until.ts';
 import { runCommand } from './run-command.ts';
 
@@ -14,14 +14,7 @@ const start = (command: string, timeoutMs: number | null = null) => {
   return { ...running, output: () => output };
 };
 
-const countOf = (name: string): number =>
-  readdirSync('/proc').filter((pid) => {
-    try {
-      return readFileSync(`/proc/${pid}/cmdline`, 'latin1').startsWith(name);
-    } catch {
-      return false;
-    }
-  }).length;
+const countOf = (name: string): number => commandsNamed(name).length;
 
 describe('runCommand', () => {
   it('gives output and exit code, also of a signal', async () => {
