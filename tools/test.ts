@@ -17,6 +17,8 @@ type Tier = Readonly<{
   /** Whether its files share one Postgres. */
   postgres: boolean;
   missing: () => readonly string[];
+  /** Files that another tier runs in a truer place, where both run. */
+  elsewhere?: Readonly<{ tier: string; files: readonly string[] }>;
 }>;
 
 const missingFuzzer = (): readonly string[] => {
@@ -59,6 +61,8 @@ const tiers: Readonly<Record<string, Tier>> = {
     concurrency: 2,
     postgres: false,
     missing: nothing,
+    // The same cases and the same table, in containers of the sandbox image.
+    elsewhere: { tier: 'e2e', files: ['test/harness/contract.test.ts'] },
   },
   fuzz: {
     globs: ['test/fuzz/*.test.ts'],
@@ -135,6 +139,12 @@ const run = async (
   say(lane, `== ${title} failed. ${repair}`);
 };
 
+/** Files of a tier that this very run has in another tier. */
+const runsElsewhere = ({ elsewhere }: Tier): readonly string[] => {
+  if (elsewhere === undefined || !(isAll || wanted.includes(elsewhere.tier))) return [];
+  return tiers[elsewhere.tier]?.missing().length === 0 ? elsewhere.files : [];
+};
+
 const check = async (lane: Lane): Promise<void> => {
   await run(lane, 'format', 'biome', ['check', '.'], 'Run `make fix`.');
   await run(lane, 'types', 'tsc', ['-p', '.'], '');
@@ -148,7 +158,10 @@ const runTier = async (lane: Lane, name: string, tier: Tier): Promise<void> => {
     skipped.push(`${name}: ${missing.join('; ')}`);
     return;
   }
-  const files = tier.globs.flatMap((glob) => globSync(glob, { cwd: root, exclude: ['**/node_modules/**'] })).sort();
+  const left = runsElsewhere(tier);
+  if (left.length > 0) say(lane, `== ${left.join(' ')}: its cases run in the ${tier.elsewhere?.tier} tier`);
+  const found = tier.globs.flatMap((glob) => globSync(glob, { cwd: root, exclude: ['**/node_modules/**'] }));
+  const files = found.filter((file) => !left.includes(file)).sort();
   if (files.length < tier.minimumFiles) {
     failed.push(`${name}: only ${files.length} test files found, at least ${tier.minimumFiles} expected`);
     return;

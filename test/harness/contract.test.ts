@@ -1,5 +1,5 @@
 // The contract suite on both real harnesses, with the daemon as a process of this machine; test/e2e runs the same suite in
-// containers of the sandbox image. The table of docs/reference/harness-matrix.md is what the harnesses answered here;
+// containers of the sandbox image, and where both tiers run only that one does. The table of docs/reference/harness-matrix.md is what the harnesses answered here;
 // `node --test --test-update-snapshots` writes it anew.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
