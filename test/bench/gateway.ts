@@ -13,11 +13,10 @@ import { parseArgs } from 'node:util';
 import { systemClock } from '#base/clock.ts';
 import { createEmbeddedPostgres } from '#controlplane/store/embedded.ts';
 import { migrate } from '#controlplane/store/migrate.ts';
+import { median, quantile } from '#test/support/statistics.ts';
 import {
   cpuMs,
   type Measured,
-  median,
-  quantile,
   readStream,
   requestBody,
   rssBytes,

@@ -13,6 +13,7 @@ import { createOpencodeClient, type OpencodeClient } from '#daemon/harness/openc
 import { messageIds } from '#daemon/harness/opencode/message-id.ts';
 import { CANARY, makeRig, type Rig } from '#test/harness/rig.ts';
 import type { DaemonProcess } from '#test/support/daemon-process.ts';
+import { quantile } from '#test/support/statistics.ts';
 import { until } from '#test/support/until.ts';
 
 const { values: options } = parseArgs({
@@ -30,10 +31,6 @@ const [rounds, chunks, slow, turns] = [options.rounds, options.chunks, options.s
   number,
 ];
 
-const quantile = (values: readonly number[], part: number): number => {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
-};
 const round = (value: number, digits = 2): number => Number(value.toFixed(digits));
 /** Memory of a process in MB: all that is resident, and what of it no file backs. */
 const memoryOf = (pid: number) => {

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
 import { piModule } from '#daemon/harness/pi/adapter.ts';
 import { makePiRig } from '#test/support/pi.ts';
+import { median } from '#test/support/statistics.ts';
 
 const { values: options } = parseArgs({
   options: {
@@ -23,10 +24,6 @@ const rssMb = (): number => Math.round(process.memoryUsage().rss / 1_048_576);
 const cpuMs = (): number => {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1_000;
-};
-const median = (values: readonly number[]): number => {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 };
 
 /** Pi as a person would load it: one import, nothing else. */

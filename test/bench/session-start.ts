@@ -12,17 +12,13 @@ import {
   readyProject,
   startInstallation,
 } from '#test/support/installation.ts';
+import { median } from '#test/support/statistics.ts';
 import { waitFor } from '#tools/up/run-program.ts';
 import { NAMES, sampleSession } from '#tools/up/sample-objects.ts';
 
 const { values: options } = parseArgs({ options: { rounds: { type: 'string', default: '3' } } });
 
 type Sample = Readonly<{ totalMs: number; stagesMs: Readonly<Record<string, number>> }>;
-
-const median = (values: readonly number[]): number => {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
-};
 
 // The commands that a person would type: the switches of an offline start, then the first answer of the server, then one
 // shell turn that makes it warm, as the daemon does before it says that it is ready.

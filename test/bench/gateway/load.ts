@@ -18,14 +18,6 @@ export type Target = Readonly<{
   model: (id: string) => string;
 }>;
 
-/** The value below which a part of the values lies. */
-export const quantile = (values: readonly number[], part: number): number => {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
-};
-/** The middle value. */
-export const median = (values: readonly number[]): number => quantile(values, 0.5);
-
 const TICKS_PER_SECOND = 100;
 
 /** CPU time of processes so far. Units: milliseconds. */
