@@ -105,6 +105,7 @@ const mountPublic = (server: HttpServer, handlers: PublicHandlers, guard: Guard)
   mount(server, projectRoutes.createProjectRoute, handlers.createProject, guard);
   mount(server, projectRoutes.patchProjectRoute, handlers.patchProject, guard);
   mount(server, projectRoutes.deleteProjectRoute, handlers.deleteProject, guard);
+  mount(server, projectRoutes.getFeaturesRoute, handlers.getProjectFeatures, guard);
   mount(server, projectRoutes.patchFeaturesRoute, handlers.patchProjectFeatures, guard);
   mount(server, projectRoutes.getManifestRoute, handlers.getManifest, guard);
   mount(server, projectRoutes.getProjectHarnessRoute, handlers.getProjectHarness, guard);

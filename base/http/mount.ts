@@ -187,7 +187,12 @@ export const serveRoute = <C>(server: HttpServer, route: Route, guard: Guard<C>,
 const bodyOf = (route: Route, request: FastifyRequest): unknown => {
   if (route.body === undefined) return undefined;
   const bytes = request.body;
-  return parseInput('body', route.body, bytes instanceof Uint8Array && bytes.length > 0 ? parseJsonBody(bytes) : {});
+  if (bytes instanceof Uint8Array && bytes.length > 0) return parseInput('body', route.body, parseJsonBody(bytes));
+  // A verb may need nothing; a change that says nothing is a body that was lost on its way.
+  if (route.method === 'PUT' || route.method === 'PATCH') {
+    throw new InvalidError('invalid_request', 'the body is empty; send a JSON object');
+  }
+  return parseInput('body', route.body, {});
 };
 
 /** What a handler is given, with query and body parsed. Errors: InvalidError. */

@@ -19,10 +19,9 @@ const layer: fc.Arbitrary<SomeBudgets> = fc
   .uniqueArray(fc.constantFrom(...BUDGET_NAMES), { maxLength: 6 })
   .chain((names) =>
     fc.record(
-      Object.fromEntries(names.map((name) => [name, fc.integer({ min: 1, max: BUDGET_KNOBS[name].most })])) as Record<
-        BudgetKnob,
-        fc.Arbitrary<number>
-      >,
+      Object.fromEntries(
+        names.map((name) => [name, fc.integer({ min: BUDGET_KNOBS[name].least, max: BUDGET_KNOBS[name].most })]),
+      ) as Record<BudgetKnob, fc.Arbitrary<number>>,
     ),
   );
 const change = fc
@@ -30,7 +29,10 @@ const change = fc
   .chain((names) =>
     fc.record(
       Object.fromEntries(
-        names.map((name) => [name, fc.option(fc.integer({ min: 1, max: BUDGET_KNOBS[name].most }))]),
+        names.map((name) => [
+          name,
+          fc.option(fc.integer({ min: BUDGET_KNOBS[name].least, max: BUDGET_KNOBS[name].most })),
+        ]),
       ) as Record<string, fc.Arbitrary<number | null>>,
     ),
   );
@@ -47,7 +49,7 @@ test('B12 B25 whatever environment and saved values are, the budgets that count 
       const { knobs } = effectiveBudgets(kept, saved);
       for (const name of BUDGET_NAMES) {
         const { value } = knobs[name];
-        assert.ok(value >= 1 && value <= BUDGET_KNOBS[name].most);
+        assert.ok(value >= BUDGET_KNOBS[name].least && value <= BUDGET_KNOBS[name].most);
       }
       for (const [low, high] of BUDGET_RULES) assert.ok(knobs[low].value <= knobs[high].value);
     }),

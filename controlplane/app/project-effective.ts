@@ -6,12 +6,18 @@ import type { ManifestRuntime } from '#schema/resources/sandbox-fields.ts';
 import type { ProjectEffective } from '#schema/rest/agent-policies.ts';
 import { isUsableModel } from '#schema/rules/check-model.ts';
 import type { Effective } from '#schema/rules/effective.ts';
-import { type EffectiveFlags, effectiveFlags, type PlatformFlags } from '#schema/rules/effective-flags.ts';
+import {
+  type EffectiveFlags,
+  effectiveFlags,
+  FLAG_FIELDS,
+  flagWarning,
+  type PlatformFlags,
+} from '#schema/rules/effective-flags.ts';
 import { effectiveAgent, effectiveModel } from '#schema/rules/effective-model.ts';
 import { type HarnessChoice, selectHarness } from '#schema/rules/select-harness.ts';
 import { AGENT_POLICY_FIELDS, DEFAULT_AGENT_POLICY, NO_POLICY } from '#schema/settings/agent-policy.ts';
 import type { StoredPolicy } from './agent-policies.ts';
-import { platformModel } from './project-models.ts';
+import { modelProblems, platformModel } from './project-models.ts';
 import type { ProjectConfig } from './project-ports.ts';
 import type { Registry } from './provider-ports.ts';
 
@@ -71,12 +77,36 @@ export const projectEffective = (layers: ProjectLayers): ProjectEffective => {
     },
     (name) => isUsableModel(name, registry.providers, allowed),
   );
+  const naming = {
+    defaults: { agent: defaults?.agent ?? null, model: defaults?.model ?? null },
+    allowedModels: allowed ?? null,
+    // That it is off is told of its flag.
+    gateway: true,
+    config,
+  };
+  const isAgentUnknown = config !== undefined && defaults?.agent !== undefined && !isDeclared(defaults.agent);
+  const problems = [
+    ...FEATURE_FLAGS.flatMap((name) => {
+      const message = flagWarning(name, flags[name]);
+      return message === null ? [] : [{ name: `spec.features.${FLAG_FIELDS[name]}`, message }];
+    }),
+    ...(isAgentUnknown
+      ? [
+          {
+            name: 'spec.defaults.agent',
+            message: `the manifest declares no agent ${defaults.agent}, so its default ${config.defaultAgent} counts`,
+          },
+        ]
+      : []),
+    ...modelProblems(naming, registry.providers),
+  ];
   const savedOf = (name: string) => layers.policies.find((policy) => policy.agent === name)?.saved ?? NO_POLICY;
   return {
     flags: FEATURE_FLAGS.map((name) => ({ name, available: flags[name].available, ...shown(flags[name]) })),
     harness: harnessOf(flags, layers.runtime),
     agent: agent === undefined ? null : shown(agent),
     model: model === undefined ? null : shown(model),
+    problems,
     policies: (config?.agents ?? []).flatMap(({ name }) =>
       AGENT_POLICY_FIELDS.map((field) => {
         const saved = savedOf(name)[field];

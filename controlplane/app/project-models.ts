@@ -7,8 +7,10 @@ import {
   isUsableModel,
   type ModelNameCode,
   type NamedProvider,
+  NO_MODEL_TEXT,
   usableModelNames,
 } from '#schema/rules/check-model.ts';
+import { GATEWAY_OFF_TEXT } from '#schema/rules/effective-flags.ts';
 import { effectiveModel } from '#schema/rules/effective-model.ts';
 import type { ProjectFact, SyncRequest } from '#schema/wire/sync.ts';
 import type { ProjectConfig } from './project-ports.ts';
@@ -29,6 +31,8 @@ const MAX_INVALID = 20;
 export type ModelNaming = Readonly<{
   defaults: Pick<SyncRequest['defaults'], 'model' | 'agent'>;
   allowedModels: readonly string[] | null;
+  /** The effective flag `llm_gateway`. */
+  gateway: boolean;
   config: ProjectConfig | undefined;
 }>;
 
@@ -60,7 +64,47 @@ const judge = (
   return { invalid: { name, code: 'NotAllowed', usedBy, suggestion }, reason: 'NotAllowed', message };
 };
 
-/** The verdict on every name that project and manifest use. The reason is that of the first name that is wrong. */
+/** Why no session of the project can call any model, whatever it names; undefined when one can. */
+const whyNone = (
+  { allowedModels, gateway }: ModelNaming,
+  providers: readonly NamedProvider[],
+): Readonly<{ reason: ModelProblem; message: string }> | undefined => {
+  const none = (reason: ModelProblem, why: string) => ({ reason, message: `no session can call a model: ${why}` });
+  if (!gateway) return none('NotAllowed', GATEWAY_OFF_TEXT);
+  const usable = usableModelNames(providers);
+  if (usable.length === 0) return none('UnknownModel', NO_MODEL_TEXT);
+  if (usable.some((name) => isModelAllowed(name, allowedModels))) return undefined;
+  const names = `${usable.slice(0, 3).join(', ')}${usable.length > 3 ? ' and others' : ''}`;
+  return none('NotAllowed', `spec.models.allowed lets no registered model through; registered are ${names}`);
+};
+
+const usesOf = ({ defaults, config }: ModelNaming) => [
+  ...(defaults.model === null ? [] : [{ name: defaults.model, usedBy: 'spec.defaults.model' }]),
+  ...(config?.models ?? []),
+];
+
+const wrongNames = (naming: ModelNaming, providers: readonly NamedProvider[]) =>
+  usesOf(naming).flatMap(({ name, usedBy }) => {
+    const wrong = judge(name, usedBy.slice(0, 253), providers, naming.allowedModels);
+    return wrong === undefined ? [] : [{ ...wrong, usedBy }];
+  });
+
+/** Everything about a project's models that does not count, and why: `name` is where it stands. */
+export const modelProblems = (
+  naming: ModelNaming,
+  providers: readonly NamedProvider[],
+): readonly Readonly<{ name: string; message: string }>[] => {
+  const none = whyNone(naming, providers);
+  return [
+    ...(none === undefined ? [] : [{ name: 'models', message: none.message }]),
+    ...wrongNames(naming, providers).map(({ usedBy, message }) => ({ name: usedBy, message })),
+  ];
+};
+
+/**
+ * The verdict on every name that project and manifest use, and on whether there is a model at all. The reason is that of
+ * the first name that is wrong. Source: docs/decisions/0046.
+ */
 export const checkProjectModels = (
   naming: ModelNaming,
   registry: Registry,
@@ -68,11 +112,7 @@ export const checkProjectModels = (
 ): SyncedModels => {
   const { providers, generation } = registry;
   const { defaults, allowedModels, config } = naming;
-  const uses = [
-    ...(defaults.model === null ? [] : [{ name: defaults.model, usedBy: 'spec.defaults.model' }]),
-    ...(config?.models ?? []),
-  ];
-  const wrong = uses.flatMap(({ name, usedBy }) => judge(name, usedBy.slice(0, 253), providers, allowedModels) ?? []);
+  const wrong = wrongNames(naming, providers);
   const agent = config?.agents.find(({ name }) => name === (defaults.agent ?? config.defaultAgent));
   const platform = platformModel(configured, providers, allowedModels);
   const decided = effectiveModel(
@@ -84,10 +124,12 @@ export const checkProjectModels = (
     },
     (name) => isUsableModel(name, providers, allowedModels),
   );
+  const [first] = wrong;
   const rest = wrong.length > 1 ? ` (and ${wrong.length - 1} more)` : '';
   return {
-    reason: wrong[0]?.reason ?? 'AllKnown',
-    message: (wrong[0] === undefined ? '' : `${wrong[0].message}${rest}`).slice(0, 1024),
+    ...(first === undefined
+      ? (whyNone(naming, providers) ?? { reason: 'AllKnown', message: '' })
+      : { reason: first.reason, message: `${first.message}${rest}`.slice(0, 1024) }),
     default: decided?.value ?? null,
     platform,
     registryGeneration: generation,

@@ -76,6 +76,7 @@ const PAGE = 100;
 const namingOf = ({ request, config }: Pick<StoredProject, 'request' | 'config'>): ModelNaming => ({
   defaults: request.defaults,
   allowedModels: request.allowedModels,
+  gateway: request.features['llm_gateway'] !== false,
   config,
 });
 

@@ -1,9 +1,10 @@
 // Which registered model does a role's job for a run: the pure resolver over a registry and a project's list of models.
 // Must not know how settings or registry are read. Source: 40-settings B2, B4, B5.
-import { checkModelName, isModelAllowed } from '#schema/rules/check-model.ts';
+import { checkModelName, isModelAllowed, NO_MODEL_TEXT, usableModelNames } from '#schema/rules/check-model.ts';
 import { type RoleCandidates, type RoleChoice, resolveRole } from '#schema/rules/resolve-role.ts';
-import { MODEL_ROLES, type ModelRole } from '#schema/settings/roles.ts';
+import { MODEL_ROLES, type ModelRole, ROLE_NAMES, type RoleSlots } from '#schema/settings/roles.ts';
 import type { RegisteredProvider } from './provider-ports.ts';
+import type { SettingProblem } from './settings-environment.ts';
 
 /** What decides whether a model may do a role's job. `allowed`: the project's list; null or absent is all. */
 export type RoleRegistry = Readonly<{
@@ -30,4 +31,22 @@ export const resolveRoles = (candidates: RoleCandidates, registry: RoleRegistry)
     ModelRole,
     RoleChoice
   >;
+};
+
+/** What keeps models from doing their jobs: no model at all, an assigned one or that of the environment without a client. */
+export const roleProblems = (
+  slots: RoleSlots,
+  environment: string | null,
+  registry: RoleRegistry,
+): readonly SettingProblem[] => {
+  const why = whyUnusable(registry);
+  if (usableModelNames(registry.providers).length === 0) return [{ name: 'providers', message: NO_MODEL_TEXT }];
+  const assigned = MODEL_ROLES.flatMap((role) => {
+    const because = slots[role] === '' ? undefined : why(slots[role], role);
+    const name = ROLE_NAMES[role].key;
+    return because === undefined ? [] : [{ name, message: `the role ${role} passes its model over: ${because}` }];
+  });
+  const because = environment === null ? undefined : why(environment, 'title');
+  if (because === undefined) return assigned;
+  return [...assigned, { name: 'BEEUNI_ENV_MODEL_ID', message: `roles pass this model over: ${because}` }];
 };

@@ -5,7 +5,14 @@ import type { SupervisorChange } from '#schema/rest/workspace-settings.ts';
 import type { ModelNameVerdict } from '#schema/rules/check-model.ts';
 import { didYouMean } from '#schema/rules/nearest-names.ts';
 import { BUDGET_KNOBS, BUDGET_NAMES, BUDGET_RULES, type BudgetKnob, isBudgetKnob } from '#schema/settings/budgets.ts';
-import { HAB_BOUNDS, HAB_NAMES, type HabCriterion, isHabCriterion } from '#schema/settings/hab.ts';
+import {
+  COMPILED_HAB,
+  HAB_BOUNDS,
+  HAB_NAMES,
+  type HabCriterion,
+  hasWeight,
+  isHabCriterion,
+} from '#schema/settings/hab.ts';
 import { MODEL_ROLES, type ModelRole, NO_ROLES, ROLE_NAMES, type RoleSlots } from '#schema/settings/roles.ts';
 import { budgetKey, habKey } from '#schema/settings/setting-keys.ts';
 import { keepRules, mergeBudgets, type SomeBudgets } from './effective-budgets.ts';
@@ -24,6 +31,8 @@ export type SavedSettings = Readonly<{
   budgets: SomeBudgets;
   problems: readonly SettingProblem[];
 }>;
+
+const NO_WEIGHT_ADVICE = 'leave one above 0';
 
 type Range = Readonly<{ least: number; most: number }>;
 
@@ -50,6 +59,13 @@ export const readSaved = ({ values }: StoredSettings): SavedSettings => {
   const isWeight = (value: unknown): value is number => isIn(value, { least: HAB_BOUNDS.least, most: HAB_BOUNDS.most });
   for (const role of MODEL_ROLES) read(ROLE_NAMES[role].key, isText, (value) => (roles[role] = value));
   for (const name of HAB_NAMES) read(habKey(name), isWeight, (value) => (hab[name] = value));
+  if (!hasWeight({ ...COMPILED_HAB, ...hab })) {
+    problems.push({
+      name: 'eval.hab',
+      message: `the saved weights are all 0, so they do not count; ${NO_WEIGHT_ADVICE}`,
+    });
+    for (const name of HAB_NAMES) delete hab[name];
+  }
   for (const knob of BUDGET_NAMES) {
     const isRight = (value: unknown): value is number => isBudgetValue(knob, value);
     read(budgetKey(knob), isRight, (value) => (budgets[knob] = value));
@@ -109,6 +125,18 @@ const brokenPairs = (given: SomeBudgets, after: SomeBudgets, environment: SomeBu
   );
 };
 
+type SomeWeights = Readonly<Partial<Record<HabCriterion, number>>>;
+
+/** Refuses weights that would all be 0 with the change. */
+const zeroWeights = (saved: SomeWeights, change: Readonly<Record<string, number | null>>): readonly FieldProblem[] => {
+  const after: Record<HabCriterion, number> = { ...COMPILED_HAB, ...saved };
+  for (const [name, value] of Object.entries(change)) {
+    if (isHabCriterion(name)) after[name] = value ?? COMPILED_HAB[name];
+  }
+  const message = `would all be 0, so no run could have a score; ${NO_WEIGHT_ADVICE}`;
+  return hasWeight(after) ? [] : [{ path: 'body.hab_coefficients', message }];
+};
+
 /** The budgets that a change leaves saved. Knobs of the change win over what is saved. */
 const budgetsAfter = (saved: SomeBudgets, change: Readonly<Record<string, number | null>>): SomeBudgets => {
   const after: Partial<Record<BudgetKnob, number>> = { ...saved };
@@ -150,6 +178,7 @@ export const checkChange = (
         ),
   );
   refuse('invalid_setting', [...ofBudgets, ...ofHab]);
+  refuse('invalid_setting', zeroWeights(saved.hab, hab));
   const { kept } = keepRules(environment, saved.budgets);
   refuse('invalid_setting', brokenPairs(harness as SomeBudgets, budgetsAfter(kept, harness), environment));
   for (const role of MODEL_ROLES) {

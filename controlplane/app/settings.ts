@@ -4,6 +4,7 @@ import type { Clock } from '#base/clock.ts';
 import { ConflictError } from '#base/errors.ts';
 import type { EffectiveSettings, SupervisorChange, SupervisorView } from '#schema/rest/workspace-settings.ts';
 import { checkModelName } from '#schema/rules/check-model.ts';
+import { reasonOutsideRuns } from '#schema/rules/resolve-role.ts';
 import {
   BUDGET_KNOBS,
   BUDGET_NAMES,
@@ -13,13 +14,13 @@ import {
   LIMIT_NAMES,
   PROCESS_LIMITS,
 } from '#schema/settings/budgets.ts';
-import { COMPILED_HAB, HAB_NAMES, type HabCoefficients } from '#schema/settings/hab.ts';
+import { COMPILED_HAB, HAB_BOUNDS, HAB_NAMES, type HabCoefficients } from '#schema/settings/hab.ts';
 import { MODEL_ROLES, ROLE_NAMES, type RoleSlots } from '#schema/settings/roles.ts';
 import { budgetKey, habKey } from '#schema/settings/setting-keys.ts';
 import { type DroppedBudget, type EffectiveBudget, effectiveBudgets } from './effective-budgets.ts';
 import { type Expected, isExpected } from './if-match.ts';
 import type { ReadRegistry } from './provider-ports.ts';
-import { resolveRoles } from './role-models.ts';
+import { resolveRoles, roleProblems } from './role-models.ts';
 import {
   checkChange,
   namesOfChange,
@@ -74,6 +75,12 @@ const GRACE_MS = 600_000;
 const mapOf = <K extends string, T>(names: readonly K[], valueOf: (name: K) => T): Record<K, T> =>
   Object.fromEntries(names.map((name) => [name, valueOf(name)])) as Record<K, T>;
 
+const boundsOf = <U extends string>({ unit, least, most }: Readonly<{ unit: U; least: number; most: number }>) => ({
+  unit,
+  least,
+  most,
+});
+
 const droppedProblem = ({ knob, rule: [low, high] }: DroppedBudget): SettingProblem => ({
   name: budgetKey(knob),
   message: `the saved value breaks ${low} ≤ ${high} with what the environment says, so it does not count`,
@@ -100,6 +107,14 @@ export const makeSettingsApp = (ports: SettingsPorts): SettingsApp => {
     return { stored, saved, knobs, hab: { ...COMPILED_HAB, ...saved.hab }, problems };
   };
 
+  const problemsOfRoles = async ({ roles }: SavedSettings): Promise<readonly SettingProblem[]> => {
+    try {
+      return roleProblems(roles, ports.environmentModel, await ports.readRegistry());
+    } catch {
+      return [{ name: 'providers', message: 'the provider registry cannot be read now, so no model was judged' }];
+    }
+  };
+
   const viewOf = async (stored: StoredSettings): Promise<SupervisorView> => {
     const { saved, knobs, hab, problems } = wholeOf(stored);
     const { roles } = saved;
@@ -117,7 +132,7 @@ export const makeSettingsApp = (ports: SettingsPorts): SettingsApp => {
       harness: mapOf(BUDGET_NAMES, (knob) => knobs[knob].value),
       harness_defaults: { ...COMPILED_BUDGETS },
       harness_saved: BUDGET_NAMES.filter((knob) => stored.values.has(budgetKey(knob))),
-      problems: [...problems],
+      problems: [...problems, ...(await problemsOfRoles(saved))],
     };
   };
 
@@ -178,20 +193,20 @@ export const makeSettingsApp = (ports: SettingsPorts): SettingsApp => {
           ...BUDGET_NAMES.map((name) => ({
             name,
             key: budgetKey(name),
-            unit: BUDGET_KNOBS[name].unit,
+            ...boundsOf(BUDGET_KNOBS[name]),
             ...shown(knobs[name]),
           })),
           ...HAB_NAMES.map((name) => ({
             name,
             key: habKey(name),
-            unit: 'weight' as const,
+            ...boundsOf({ ...HAB_BOUNDS, unit: 'weight' }),
             ...shown(layered(saved.hab[name], COMPILED_HAB[name], 'saved')),
           })),
         ],
         limits: LIMIT_NAMES.map((name) => ({
           name,
           key: null,
-          unit: PROCESS_LIMITS[name].unit,
+          ...boundsOf(PROCESS_LIMITS[name]),
           ...shown(layered(environment.givenLimits[name], COMPILED_LIMITS[name], 'environment')),
         })),
         roles: MODEL_ROLES.map((role) => {
@@ -202,13 +217,13 @@ export const makeSettingsApp = (ports: SettingsPorts): SettingsApp => {
             assigned: saved.roles[role],
             model: choice.model,
             source: choice.step,
-            reason: choice.reason,
+            reason: reasonOutsideRuns(role, choice),
             overrode: choice.passed.flatMap(({ step, model, why }) =>
               model === null ? [] : [{ source: step, value: model, why }],
             ),
           };
         }),
-        problems: [...problems],
+        problems: [...problems, ...roleProblems(saved.roles, ports.environmentModel, { providers })],
       };
     },
     currentOf,

@@ -2,6 +2,7 @@
 // 4xx status and a body without digits, ids and the words that they look for; ids go into headers. Pure.
 // Source: 20-control-plane §5, FC3, A142. It must not know providers or sessions.
 import type { ProblemCode } from '#schema/problem.ts';
+import { GATEWAY_OFF_TEXT } from '#schema/rules/effective-flags.ts';
 
 /** An error answer of the gateway. Header names in lower case. */
 export type GatewayError = Readonly<{
@@ -41,10 +42,7 @@ const FINAL = {
   superseded: [409, 'a newer claim of this session exists'],
   not_found: [404, 'the gateway has no such route'],
   project_not_found: [404, 'the project of this session is gone'],
-  feature_disabled: [
-    403,
-    'the flag llm_gateway of the project is off, and sandboxes have no other way to a model yet; turn it on',
-  ],
+  feature_disabled: [403, GATEWAY_OFF_TEXT],
   budget_reached: [402, 'the budget is used up'],
   provider_auth_failed: [
     403,

@@ -7,6 +7,7 @@ import type {
   createProjectRoute,
   deleteProjectRoute,
   FeatureView,
+  getFeaturesRoute,
   getManifestRoute,
   getProjectHarnessRoute,
   getProjectRoute,
@@ -17,7 +18,13 @@ import type {
   syncNowRoute,
   validateManifestRoute,
 } from '#schema/rest/projects.ts';
-import { effectiveFlags, FLAG_FACTS, FLAG_FIELDS, type PlatformFlags } from '#schema/rules/effective-flags.ts';
+import {
+  effectiveFlags,
+  FLAG_FACTS,
+  FLAG_FIELDS,
+  flagWarning,
+  type PlatformFlags,
+} from '#schema/rules/effective-flags.ts';
 import { selectHarness } from '#schema/rules/select-harness.ts';
 import type { ProjectFact } from '#schema/wire/sync.ts';
 import { type CheckSessionSpecPorts, checkDefaultModel } from '../app/check-session-spec.ts';
@@ -59,6 +66,7 @@ export type ProjectHandlers = Readonly<{
   createProject: Handler<typeof createProjectRoute>;
   patchProject: Handler<typeof patchProjectRoute>;
   deleteProject: Handler<typeof deleteProjectRoute>;
+  getProjectFeatures: Handler<typeof getFeaturesRoute>;
   patchProjectFeatures: Handler<typeof patchFeaturesRoute>;
   getManifest: Handler<typeof getManifestRoute>;
   getProjectHarness: Handler<typeof getProjectHarnessRoute>;
@@ -93,6 +101,7 @@ const featuresOf = (project: Project, platform: PlatformFlags): FeatureView[] =>
     override: OVERRIDE_OF[features[FLAG_FIELDS[name]]],
     platformDefault: platform[name].default,
     ...FLAG_FACTS[name],
+    warning: flagWarning(name, flags[name]),
   }));
 };
 
@@ -122,6 +131,10 @@ export const makeProjectHandlers = (ports: ProjectPorts): ProjectHandlers => {
       const { name, namespace } = params;
       throw new NotFoundError('project_not_found', `there is no project ${name} in namespace ${namespace}`);
     },
+    getProjectFeatures: async ({ params }) => ({
+      status: 200,
+      body: { features: featuresOf(await found(params), ports.platformFlags) },
+    }),
     patchProjectFeatures: async ({ params, body }) => {
       const project = await found(params);
       const wished = Object.entries(body) as [FeatureFlag, boolean | null][];

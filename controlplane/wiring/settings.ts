@@ -1,7 +1,7 @@
 // Puts together the workspace settings: their table, their routes, the state of the embedding model, and titles.
 // Must not know HTTP servers or how sessions run.
 import { NotFoundError } from '#base/errors.ts';
-import { effectiveFlags } from '#schema/rules/effective-flags.ts';
+import { effectiveFlags, GATEWAY_OFF_TEXT } from '#schema/rules/effective-flags.ts';
 import { type RoleChoice, resolveRole } from '#schema/rules/resolve-role.ts';
 import { makeFindLimits } from '../app/call-limits.ts';
 import { makeEmbeddingStatus } from '../app/embedding-status.ts';
@@ -47,7 +47,7 @@ export type SettingsSide = Readonly<{
 const GATEWAY_OFF: RoleChoice = {
   model: null,
   step: null,
-  reason: 'off: the project does not use the gateway',
+  reason: `off: ${GATEWAY_OFF_TEXT}`,
   passed: [],
 };
 

@@ -42,13 +42,6 @@ const manifestMessage = (fact: ProjectFact): string => {
   return `${first.path}${place}: ${first.message}${more}`;
 };
 
-const modelsMessage = ({ models }: ProjectFact): string => {
-  const [first] = models.invalid;
-  if (first === undefined) return models.message || 'every model is registered and enabled';
-  const nearest = first.suggestion === null ? '' : `; did you mean ${first.suggestion}?`;
-  return `${first.name}, used by ${first.usedBy}: ${first.code}${nearest}`;
-};
-
 const FACTS: Readonly<
   Record<
     'RepositoryReady' | 'ManifestValid' | 'ModelsValid' | 'ReleasePublished' | 'CredentialsReady',
@@ -79,7 +72,10 @@ const FACTS: Readonly<
   ModelsValid: {
     unread: 'RegistryUnavailable',
     unreadMessage: 'the provider registry has not been asked yet',
-    read: (fact) => ({ reason: fact.models.reason, message: modelsMessage(fact) }),
+    read: ({ models }) => ({
+      reason: models.reason,
+      message: models.message || meaningOf('ModelsValid', models.reason),
+    }),
   },
   ReleasePublished: {
     unread: 'NotBuilt',

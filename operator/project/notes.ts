@@ -3,7 +3,7 @@
 import type { EventNote } from '#kube/events.ts';
 import type { ProjectEventReason } from '#schema/resources/conditions.ts';
 import type { ProjectStatus } from '#schema/resources/project.ts';
-import { FLAG_FIELDS } from '#schema/rules/effective-flags.ts';
+import { FLAG_FIELDS, unavailableText } from '#schema/rules/effective-flags.ts';
 import type { ObservedProject } from './observed.ts';
 
 const note = (type: EventNote['type'], reason: ProjectEventReason, action: string, text: string): EventNote => ({
@@ -51,9 +51,7 @@ export const projectNotes = (o: ObservedProject, next: ProjectStatus): EventNote
     const told = before?.features?.find((flag) => flag.name === name)?.source === 'Unavailable';
     const isNew = before?.observedGeneration !== next.observedGeneration || !told;
     if (asked && !available && isNew) {
-      notes.push(
-        note('Warning', 'FeatureUnavailable', 'Sync', `${name} is enabled, but this installation does not offer it`),
-      );
+      notes.push(note('Warning', 'FeatureUnavailable', 'Sync', unavailableText(name)));
     }
   }
   return notes;

@@ -96,6 +96,7 @@ controllerSuite<ObservedProject>({
           models: {
             ...aProjectFact().models,
             reason: 'UnknownModel',
+            message: 'agent coder: provider acme lists no model x; nearest: acme/coder-large',
             invalid: [{ name: 'acme/x', code: 'UnknownModel', usedBy: 'agent coder', suggestion: 'acme/coder-large' }],
           },
         },

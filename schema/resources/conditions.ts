@@ -82,12 +82,15 @@ export const PROJECT_CONDITIONS = {
     controlPlaneDown: 'Keeps',
   },
   ModelsValid: {
-    True: { AllKnown: 'every model named in the Project and its manifest is registered and enabled' },
+    True: {
+      AllKnown: 'every model named in the Project and its manifest is registered and enabled, and there is one to use',
+    },
     False: {
-      UnknownModel: 'a model name is not registered',
+      UnknownModel: 'a model name is not registered, or no model is registered and enabled at all',
       ModelDisabled: 'a named model is disabled',
       ProviderDisabled: 'the provider of a named model is disabled',
-      NotAllowed: 'a named model is not in spec.models.allowed',
+      NotAllowed:
+        'a named model is not in spec.models.allowed, or the Project may use none: by that list, or with llm_gateway off',
     },
     Unknown: { RegistryUnavailable: 'the provider registry could not be read' },
     controlPlaneDown: 'Unknown',

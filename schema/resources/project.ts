@@ -92,7 +92,7 @@ const flag = () => z.enum(FLAG_STATES).default('Inherit');
 
 const Features = z.object({
   llmGateway: flag().describe(
-    'Model calls through the gateway; off needs spec.providerKeys and runs opencode. Default Inherit.',
+    'Model calls through the gateway; off runs opencode, whose turns can call no model yet. Default Inherit.',
   ),
   piHarness: flag().describe('Run the experimental harness pi. Default Inherit.'),
   configReleases: flag().describe('Serve agent configuration from releases of the default branch. Default Inherit.'),
@@ -318,7 +318,7 @@ export const ProjectSpecSchema = z
       .max(16)
       .meta(keyedBy('provider'))
       .optional()
-      .describe('Provider keys, delivered to sandboxes only while llm_gateway is off.'),
+      .describe('Provider keys for sandboxes while llm_gateway is off; not delivered yet.'),
     sandbox: Sandbox.optional().describe('Image, resources, workspace and placement of sandboxes.'),
     egress: Egress.prefault({ mode: 'Restricted' }).describe('Which networks sandboxes may reach. Default Restricted.'),
     deletionPolicy: z

@@ -56,7 +56,10 @@ export const putAgentPolicyRoute = defineRoute({
 const decided = <T extends z.ZodType>(value: T) =>
   z.object({ value, layer: z.string(), overrode: z.array(z.object({ layer: z.string(), value })) });
 
-/** `GET P/effective`: null where nothing decides, because the project was not synced or no model is registered. */
+/**
+ * `GET P/effective`: null where nothing decides, because the project was not synced or no model is registered. `problems` is
+ * what the project asks for and does not get, with the place where it asks.
+ */
 export const getProjectEffectiveRoute = defineRoute({
   operationId: 'getProjectEffective',
   listener: 'public',
@@ -74,6 +77,7 @@ export const getProjectEffectiveRoute = defineRoute({
       policies: z.array(
         decided(z.union([z.boolean(), z.int()])).extend({ agent: z.string(), name: z.enum(AGENT_POLICY_FIELDS) }),
       ),
+      problems: z.array(z.object({ name: z.string(), message: z.string() })),
     }),
   },
 });

@@ -111,6 +111,21 @@ export const featureView = z.object({
   platformDefault: z.boolean(),
   enforcement: z.enum(['routes', 'behavioral', 'ui-only']),
   stability: z.enum(['experimental', 'beta', 'stable']),
+  warning: z.string().nullable().describe('what the value that counts does not do; null when there is nothing to say'),
+});
+
+const featuresBody = z.object({ features: z.array(featureView) });
+
+/** `GET P/features`: every flag as it counts now. */
+export const getFeaturesRoute = defineRoute({
+  operationId: 'getProjectFeatures',
+  listener: 'public',
+  method: 'GET',
+  path: '/v1/namespaces/:namespace/projects/:name/features',
+  summary: 'Feature flags of a project, and which layer decided each',
+  auth: { kind: 'resource', resource: 'projects', verb: 'get' },
+  params: objectParams,
+  responses: { 200: featuresBody },
 });
 
 /** `PATCH P/features`: true, false, or null for "as the platform has it"; flags that are not named stay. Source: A208, A209. */
@@ -123,7 +138,7 @@ export const patchFeaturesRoute = defineRoute({
   auth: { kind: 'resource', resource: 'projects', verb: 'patch' },
   params: objectParams,
   body: z.partialRecord(z.enum(FEATURE_FLAGS), z.boolean().nullable()),
-  responses: { 200: z.object({ features: z.array(featureView) }) },
+  responses: { 200: featuresBody },
 });
 
 /** `GET P/manifest`: manifest of the newest commit with its errors; null before the first sync. */

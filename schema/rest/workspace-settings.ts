@@ -20,7 +20,7 @@ export const embeddingStatus = z.object({
   checked_at: z.iso.datetime().nullable(),
 });
 
-/** A value that does not count: `name` is an environment variable or a saved key. */
+/** What does not count: `name` is an environment variable, a saved key, or `providers` where the registry is to blame. */
 const settingProblem = z.object({ name: z.string(), message: z.string() });
 
 /** The supervisor payload. Roles that nothing is assigned to are empty. Source: B22. */
@@ -38,7 +38,7 @@ export const supervisorView = z.object({
   harness: numbers<BudgetKnob>(BUDGET_NAMES).describe('what counts now'),
   harness_defaults: numbers<BudgetKnob>(BUDGET_NAMES).describe('compiled'),
   harness_saved: z.array(z.string()).describe('knobs with a saved override'),
-  problems: z.array(settingProblem).describe('values of environment and database that do not count, and why'),
+  problems: z.array(settingProblem).describe('values and models that do not count, and why'),
 });
 
 const modelField = z.string().max(256).optional();
@@ -62,6 +62,8 @@ const knobView = z.object({
   name: z.string(),
   key: z.string().nullable().describe('the saved key; null for what only the environment sets'),
   unit: z.enum(['bytes', 'pixels', 'milliseconds', 'groups', 'weight']),
+  least: z.number(),
+  most: z.number(),
   value: z.number(),
   source,
   overrode: z.array(z.object({ source, value: z.number() })),

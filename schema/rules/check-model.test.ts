@@ -46,7 +46,10 @@ test('A215 each refusal has its code and the nearest usable names', () => {
 
 test('a refusal without any usable model says so', () => {
   const verdict = checkModelName('a/b', []);
-  assert.match(verdict.valid ? '' : verdict.message, /no model is registered and enabled$/);
+  assert.match(
+    verdict.valid ? '' : verdict.message,
+    /no model is registered and enabled; register a provider with POST \/v1\/workspace\/providers/,
+  );
 });
 
 test('a name of 256 characters is cut in the message', () => {

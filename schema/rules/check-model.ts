@@ -37,11 +37,15 @@ export const usableModelNames = (providers: readonly NamedProvider[]): readonly 
         .map((model) => `${provider.id}/${model.id}`),
     );
 
+/** What to do where no model may be used at all. */
+export const NO_MODEL_TEXT =
+  'no model is registered and enabled; register a provider with POST /v1/workspace/providers, or enable one';
+
 const shown = (name: string): string => (name.length > 120 ? `${name.slice(0, 120)}…` : name);
 
 const hintOf = (suggestions: readonly string[], usable: readonly string[]): string => {
   if (suggestions.length > 0) return `; nearest: ${suggestions.join(', ')}`;
-  if (usable.length === 0) return '; no model is registered and enabled';
+  if (usable.length === 0) return `; ${NO_MODEL_TEXT}`;
   return `; registered are ${usable.slice(0, 3).join(', ')}${usable.length > 3 ? ' and others' : ''}`;
 };
 

@@ -27,10 +27,14 @@ export const FLAG_FIELDS = {
   warm_sessions: 'warmSessions',
 } as const satisfies Record<FeatureFlag, keyof ProjectSpec['features']>;
 
-/** How a flag is enforced and how settled it is. Source: A208. */
+/** What a project without the gateway is told, wherever it asks. Source: docs/decisions/0020. */
+export const GATEWAY_OFF_TEXT =
+  'the flag llm_gateway of the project is off, and sandboxes have no other way to a model yet; turn it on';
+
+/** How a flag is enforced and how settled it is. Source: A208; `pi` is the experimental harness of 00-product §7. */
 export const FLAG_FACTS = {
   llm_gateway: { enforcement: 'routes', stability: 'stable' },
-  pi_harness: { enforcement: 'behavioral', stability: 'beta' },
+  pi_harness: { enforcement: 'behavioral', stability: 'experimental' },
   config_releases: { enforcement: 'behavioral', stability: 'experimental' },
   warm_sessions: { enforcement: 'behavioral', stability: 'experimental' },
 } as const satisfies Record<FeatureFlag, Readonly<{ enforcement: string; stability: string }>>;
@@ -57,6 +61,17 @@ export function effectiveFlags(features: ProjectSpec['features'], platform: Plat
     warm_sessions: of('warm_sessions'),
   };
 }
+
+/** What a Project is told that turns on what the installation does not offer. */
+export const unavailableText = (flag: FeatureFlag): string =>
+  `${flag} is enabled, but this installation does not offer it`;
+
+/** What the value of a flag that counts does not do; null when there is nothing to say. */
+export const flagWarning = (flag: FeatureFlag, { value, layer, overrode }: EffectiveFlag): string | null => {
+  if (flag === 'llm_gateway' && !value) return GATEWAY_OFF_TEXT;
+  const isWished = layer === 'Unavailable' && overrode.some((entry) => entry.layer === 'Project' && entry.value);
+  return isWished ? unavailableText(flag) : null;
+};
 
 /** Effective flags as `status.features` lists them. */
 export function featureStatus(flags: EffectiveFlags): NonNullable<ProjectStatus['features']> {

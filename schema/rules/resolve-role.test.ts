@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MODEL_ROLES, type ModelRole, NO_ROLES, type RoleSlots } from '../settings/roles.ts';
-import { type RoleCandidates, resolveRole } from './resolve-role.ts';
+import { type RoleCandidates, reasonOutsideRuns, resolveRole } from './resolve-role.ts';
 
 const DEAD = 'dead/model';
 const why = (name: string): string | undefined => (name === DEAD ? 'provider dead is disabled' : undefined);
@@ -55,4 +55,24 @@ test('a role that nothing can do is off, with the reason of the last model that 
   const choice = resolve('title', { title: DEAD }, { run: null, environment: null });
   assert.deepEqual([choice.model, choice.step, choice.reason], [null, null, 'off: provider dead is disabled']);
   assert.equal(resolve('judge', {}).reason, 'off: nothing is assigned to the role');
+  assert.equal(
+    resolve('title', {}, { run: null, environment: null }).reason,
+    'off: nothing is assigned to the role, nothing is assigned to the role judge, the environment names no model',
+  );
+});
+
+test('D19 a role that goes by the run is not called off or fixed where no run is looked at', () => {
+  const outside = { run: null, environment: null };
+  const reason = (role: ModelRole, slots: Partial<RoleSlots> = {}) =>
+    reasonOutsideRuns(role, resolve(role, slots, outside));
+  assert.equal(
+    reason('vision'),
+    'in a run the model of the run, if it takes images; outside of one off: nothing is assigned to the role, there is no run',
+  );
+  assert.equal(
+    reason('extraction', { judge: 'p/judge' }),
+    'in a run the model of the run; else it is assigned to the role judge',
+  );
+  assert.equal(reason('vision', { vision: 'p/eyes' }), 'it is assigned to the role');
+  assert.equal(reason('judge'), 'off: nothing is assigned to the role');
 });

@@ -69,6 +69,17 @@ export const resolveRole = (
     if (why === undefined) return { model, step, reason: CHOSEN[step], passed };
     passed.push({ step, model, why });
   }
-  const last = passed.findLast(({ model }) => model !== null) ?? passed[0];
-  return { model: null, step: null, reason: `off: ${last?.why ?? 'no step is left'}`, passed };
+  const asked = passed.filter(({ model }) => model !== null);
+  const why = (asked.length > 0 ? asked.slice(-1) : passed).map((step) => step.why);
+  return { model: null, step: null, reason: `off: ${why.join(', ')}`, passed };
+};
+
+/**
+ * The reason of a choice that was made outside of any run, which is where settings are read: a role that goes by the run
+ * has another model in each. Source: B2, D19.
+ */
+export const reasonOutsideRuns = (role: ModelRole, { step, reason, passed }: RoleChoice): string => {
+  if (!passed.some((each) => each.step === 'run')) return reason;
+  const ofRun = role === 'vision' ? 'the model of the run, if it takes images' : 'the model of the run';
+  return step === null ? `in a run ${ofRun}; outside of one ${reason}` : `in a run ${ofRun}; else ${reason}`;
 };

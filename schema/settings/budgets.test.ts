@@ -53,6 +53,24 @@ test('B25 the bounds are those of the spec, and the compiled values keep them an
   for (const [low, high] of BUDGET_RULES) assert.ok(COMPILED_BUDGETS[low] <= COMPILED_BUDGETS[high]);
 });
 
+test('a budget below which a run could do nothing has a lower bound; the rest begins at 1', () => {
+  const least = Object.fromEntries(BUDGET_NAMES.map((name) => [name, BUDGET_KNOBS[name].least]));
+  assert.deepEqual(least, {
+    max_model_request_bytes: 16_384,
+    compaction_trigger_bytes: 8_192,
+    compaction_card_max_bytes: 256,
+    compaction_tail_bytes: 1,
+    keep_groups_min: 1,
+    keep_groups_max: 1,
+    compaction_digest_head_bytes: 1,
+    compaction_digest_tail_bytes: 1,
+    tool_output_max_bytes: 1_024,
+    tool_output_tail_bytes: 1,
+    continue_as_new_bytes: 1_048_576,
+  });
+  for (const name of BUDGET_NAMES) assert.ok(COMPILED_BUDGETS[name] >= BUDGET_KNOBS[name].least, name);
+});
+
 test('B43 B46 every knob has the environment name of the spec', () => {
   assert.deepEqual(
     [...Object.values(BUDGET_KNOBS), ...Object.values(PROCESS_LIMITS)].map(({ variable }) => variable),

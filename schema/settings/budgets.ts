@@ -14,9 +14,16 @@ export type Knob<V extends string = string> = Readonly<{
   meaning: string;
 }>;
 
-const bytes = <const V extends string>(variable: V, fallback: number, most: number, meaning: string): Knob<V> => ({
+/** `least` is above 1 where a smaller value would leave a run nothing to work with. Source: docs/decisions/0046. */
+const bytes = <const V extends string>(
+  variable: V,
+  fallback: number,
+  most: number,
+  meaning: string,
+  least = 1,
+): Knob<V> => ({
   default: fallback,
-  least: 1,
+  least,
   most,
   unit: 'bytes',
   variable,
@@ -38,18 +45,21 @@ export const BUDGET_KNOBS = {
     2 * MIB - 32 * KIB,
     2 * MIB,
     'Largest model request of a run; above it the run fails with a named error',
+    16 * KIB,
   ),
   compaction_trigger_bytes: bytes(
     'COMPACTION_TRIGGER_BYTES',
     1_258_291,
     64 * MIB,
     'Size of a context at which it is compacted',
+    8 * KIB,
   ),
   compaction_card_max_bytes: bytes(
     'COMPACTION_CARD_MAX_BYTES',
     8 * KIB,
     64 * MIB,
     'Largest state card of a compaction',
+    KIB / 4,
   ),
   compaction_tail_bytes: bytes('COMPACTION_TAIL_BYTES', 256 * KIB, 64 * MIB, 'What a compaction keeps of the end'),
   keep_groups_min: groups('COMPACTION_KEEP_GROUPS_MIN', 2, 'Message groups that a compaction keeps at least'),
@@ -66,7 +76,7 @@ export const BUDGET_KNOBS = {
     64 * MIB,
     'What a digest of a compacted message keeps of its end',
   ),
-  tool_output_max_bytes: bytes('TOOL_OUTPUT_MAX_BYTES', 512 * KIB, 64 * MIB, 'Largest tool result in a history'),
+  tool_output_max_bytes: bytes('TOOL_OUTPUT_MAX_BYTES', 512 * KIB, 64 * MIB, 'Largest tool result in a history', KIB),
   tool_output_tail_bytes: bytes(
     'TOOL_OUTPUT_TAIL_BYTES',
     16 * KIB,
@@ -78,6 +88,7 @@ export const BUDGET_KNOBS = {
     128 * MIB,
     512 * MIB,
     'Growth of a history after which its run continues as new',
+    MIB,
   ),
 } as const satisfies Readonly<Record<string, Knob>>;
 

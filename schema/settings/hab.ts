@@ -27,5 +27,8 @@ export const COMPILED_HAB: HabCoefficients = Object.freeze(
   Object.fromEntries(HAB_NAMES.map((name) => [name, HAB_BOUNDS.default])) as Record<HabCriterion, number>,
 );
 
+/** Whether any criterion counts: without one no run has a score. */
+export const hasWeight = (hab: HabCoefficients): boolean => HAB_NAMES.some((name) => hab[name] > 0);
+
 /** Whether a text names a criterion. */
 export const isHabCriterion = (name: string): name is HabCriterion => Object.hasOwn(HAB_CRITERIA, name);

@@ -116,7 +116,7 @@ describe('the condition ModelsValid', () => {
     const [condition] = await conditionsOf();
     assert.match(
       condition?.message ?? '',
-      /^acme\/large, used by agents\/build\.md: UnknownModel; did you mean acme\/largo\?$/,
+      /^agents\/build\.md: provider acme lists no model large; nearest: acme\/largo$/,
     );
     await put({});
     await everyProject('True', 'AllKnown', 0);
@@ -129,7 +129,8 @@ describe('the condition ModelsValid', () => {
     await until('the status follows', async () => {
       const project = (await stored()).find(({ metadata }) => metadata.name === 'shop-0');
       const flag = project?.status?.features?.find(({ name }) => name === 'llm_gateway');
-      return flag?.enabled === false && flag.source === 'Project';
+      const models = project?.status?.conditions?.find(({ type }) => type === 'ModelsValid');
+      return flag?.enabled === false && flag.source === 'Project' && models?.reason === 'NotAllowed';
     });
     const tookMs = performance.now() - sinceMs;
     t.diagnostic(`the flag was in the status after ${Math.round(tookMs)} ms`);

@@ -154,6 +154,11 @@ describe('the public API', () => {
       source: 'Project',
       override: false,
     });
+    const warningOf = (name: string) => changed.find((flag) => flag.name === name)?.warning;
+    assert.match(warningOf('llm_gateway') ?? '', /no other way to a model yet; turn it on/);
+    assert.match(warningOf('warm_sessions') ?? '', /this installation does not offer it/);
+    assert.equal(warningOf('pi_harness'), null);
+    assert.equal(changed.find(({ name }) => name === 'pi_harness')?.stability, 'experimental');
     assert.deepEqual(flagOf(changed, 'pi_harness'), {
       enabled: true,
       available: true,
@@ -184,6 +189,8 @@ describe('the public API', () => {
       return answer.body.flags.some(({ name, enabled }) => name === 'llm_gateway' && !enabled) && answer;
     });
     assert.equal(harness.id, 'opencode');
+    const { body: read } = await world.alice.call(projects.getFeaturesRoute, { params: at('shop') });
+    assert.deepEqual(read.features, changed, 'reading says what the change said');
     const back = await patchFeatures({ llm_gateway: null, pi_harness: null, warm_sessions: null });
     assert.deepEqual(flagOf(back, 'llm_gateway'), {
       enabled: true,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import fc from 'fast-check';
 import { COMPILED_BUDGETS } from '#schema/settings/budgets.ts';
-import { COMPILED_HAB } from '#schema/settings/hab.ts';
+import { COMPILED_HAB, HAB_NAMES } from '#schema/settings/hab.ts';
 import { freshDatabase, type TestDatabase } from '#test/support/postgres.ts';
 import { type Reply, type SettingsApi, startSettingsApi } from '#test/support/settings-api.ts';
 
@@ -131,6 +131,13 @@ const REFUSED: readonly (readonly [body: Record<string, unknown>, code: string, 
     'invalid_setting',
     /tool_output_max_bytes must be at most 67108864$/,
   ],
+  [{ harness: { max_model_request_bytes: 1 } }, 'invalid_setting', /max_model_request_bytes must be at least 16384$/],
+  [{ harness: { compaction_trigger_bytes: 1 } }, 'invalid_setting', /compaction_trigger_bytes must be at least 8192$/],
+  [
+    { hab_coefficients: Object.fromEntries(HAB_NAMES.map((name) => [name, 0])) },
+    'invalid_setting',
+    /^body\.hab_coefficients would all be 0, so no run could have a score; leave one above 0$/,
+  ],
   [{ harness: { keep_groups_max: 65 } }, 'invalid_setting', /keep_groups_max must be at most 64$/],
   [{ harness: { keep_groups_max: 0 } }, 'invalid_setting', /keep_groups_max must be at least 1$/],
   [{ harness: { compaction_tail_bytes: -1 } }, 'invalid_setting', /compaction_tail_bytes must be at least 1$/],
@@ -181,7 +188,7 @@ for (const [body, code, message] of REFUSED) {
 
 test('B25 a body that is no JSON object of ours is refused, never a 500', async () => {
   for (const [text, status] of [
-    ['', 200],
+    ['', 400],
     ['null', 400],
     ['[]', 400],
     ['"x"', 400],
@@ -208,13 +215,25 @@ test('B25 the pair of a rule may be changed together, and every bound itself is 
       compaction_trigger_bytes: 2 * MIB,
       continue_as_new_bytes: 512 * MIB,
       tool_output_max_bytes: 64 * MIB,
-      compaction_card_max_bytes: 1,
+      compaction_card_max_bytes: 256,
+      compaction_tail_bytes: 1,
     },
   });
   assert.equal(status, 200, JSON.stringify(body));
   // Resetting one of the two alone would break the rule.
   const error = errorOf(await put({ harness: { keep_groups_max: null } }));
   assert.match(error.message, /keep_groups_max would be 8, below keep_groups_min \(64\)$/);
+});
+
+test('B22 the last weight above 0 is not taken away, neither by a number nor by a reset of what is saved', async () => {
+  const none = Object.fromEntries(HAB_NAMES.map((name) => [name, 0]));
+  assert.equal((await put({ hab_coefficients: { ...none, safety: 1 } })).status, 200);
+  assert.equal(errorOf(await put({ hab_coefficients: { safety: 0 } })).code, 'invalid_setting');
+  assert.equal(
+    (await put({ hab_coefficients: { safety: 0, correctness: null } })).status,
+    200,
+    'the compiled one is 1',
+  );
 });
 
 test('B25 the answer of PUT is the payload of GET', async () => {
@@ -354,6 +373,8 @@ test('B12 B46 D19 effective names value, source and what each knob, limit and ro
       name: 'keep_groups_max',
       key: 'harness.budgets.keep_groups_max',
       unit: 'groups',
+      least: 1,
+      most: 64,
       value: 10,
       source: 'saved',
       overrode: [
@@ -372,7 +393,12 @@ test('B12 B46 D19 effective names value, source and what each knob, limit and ro
     assert.match(JSON.stringify(title?.['overrode']), /provider closed of model closed\/large is disabled/);
     assert.deepEqual(
       (body['problems'] as { name: string }[]).map(({ name }) => name),
-      ['BEEUNI_CONTINUE_AS_NEW_BYTES'],
+      ['BEEUNI_CONTINUE_AS_NEW_BYTES', 'harness.title.model'],
+    );
+    assert.match(JSON.stringify(body['problems']), /the role title passes its model over: provider closed of model/);
+    assert.match(
+      String(named('roles', 'role', 'vision')?.['reason']),
+      /^in a run the model of the run, if it takes images;/,
     );
     const view = await other.send('GET', 'supervisor');
     assert.deepEqual(view.body['problems'], body['problems']);

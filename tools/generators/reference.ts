@@ -5,6 +5,17 @@ import { AgentFrontmatterSchema } from '#schema/manifest/agent-file.ts';
 import { ManifestSchema } from '#schema/manifest/manifest.ts';
 import { PROBLEMS } from '#schema/problem.ts';
 import { PROJECT_CONDITIONS, SESSION_CONDITIONS } from '#schema/resources/conditions.ts';
+import { ROLE_STEPS, type RoleStep } from '#schema/rules/resolve-role.ts';
+import {
+  BUDGET_KNOBS,
+  BUDGET_RULES,
+  ENVIRONMENT_PREFIXES,
+  type Knob,
+  PROCESS_LIMITS,
+} from '#schema/settings/budgets.ts';
+import { HAB_BOUNDS, HAB_CRITERIA, HAB_NAMES } from '#schema/settings/hab.ts';
+import { MODEL_ROLES, ROLE_NAMES } from '#schema/settings/roles.ts';
+import { budgetKey, habKey } from '#schema/settings/setting-keys.ts';
 import { strictJsonSchema } from '#schema/structural.ts';
 import { KINDS } from './crds.ts';
 import { type GeneratedFile, jsonText } from './generated-file.ts';
@@ -49,11 +60,64 @@ function conditionsDocument(): string {
   return `${NOTE}\n\n# Conditions\n\n${intro}\n\n${project}\n${session}`;
 }
 
+const code = (value: unknown): string => `\`${String(value)}\``;
+
+function knobTable(knobs: Readonly<Record<string, Knob>>, keyOf: ((name: string) => string) | undefined): string {
+  const [prefix] = ENVIRONMENT_PREFIXES;
+  const rows = Object.entries(knobs).map(([name, { unit, default: fallback, least, most, variable, meaning }]) => [
+    code(name),
+    code(prefix + variable),
+    unit,
+    String(fallback),
+    String(least),
+    String(most),
+    keyOf === undefined ? meaning : `${meaning}; saved as ${code(keyOf(name))}`,
+  ]);
+  return table(['name', 'environment', 'unit', 'default', 'least', 'most', 'meaning'], rows);
+}
+
+const STEP_WORDS: Readonly<Record<RoleStep, string>> = {
+  slot: 'what is assigned',
+  run: 'the model of the run',
+  judge: 'what is assigned to judge',
+  environment: 'the model of the environment',
+};
+
+function settingsDocument(): string {
+  const [prefix, alias] = ENVIRONMENT_PREFIXES;
+  const rules = BUDGET_RULES.map(([low, high]) => `${code(low)} ≤ ${code(high)}`).join(', ');
+  const roles = MODEL_ROLES.map((role) => {
+    const { key, field, job } = ROLE_NAMES[role];
+    return [role, code(field), code(key), job, ROLE_STEPS[role].map((step) => STEP_WORDS[step]).join(', then ')];
+  });
+  const criteria = HAB_NAMES.map((name) => [code(name), code(habKey(name)), HAB_CRITERIA[name]]);
+  const { least, most, default: weight } = HAB_BOUNDS;
+  return [
+    NOTE,
+    '# Workspace settings',
+    'What `/v1/workspace/supervisor` changes and `/v1/workspace/effective` explains; [the guide](../guides/settings.md) says how.',
+    '## Budgets',
+    `Compiled default, then environment, then what is saved in \`harness\`; pinned for each run. Also ${rules}. A variable may begin with ${code(alias)} instead; ${code(prefix)} wins.`,
+    knobTable(BUDGET_KNOBS, (name) => budgetKey(name as keyof typeof BUDGET_KNOBS)),
+    '## Image caps and time limits',
+    'From the environment alone, read when the control plane starts. Times are given as `20m`, `90s` or a number of seconds.',
+    knobTable(PROCESS_LIMITS, undefined),
+    '## Model roles',
+    'The first that gives a model which can be used; off without one.',
+    table(['role', 'field', 'saved as', 'job', 'model'], roles),
+    '## HAB coefficients',
+    `Weights in \`hab_coefficients\` with which the judge combines its criteria into one score of a run: numbers from ${least} to ${most}, each ${weight} unless saved, and not all 0. A criterion of weight 0 does not count.`,
+    table(['criterion', 'saved as', 'what it asks of a run'], criteria),
+  ]
+    .map((part) => `${part}\n`)
+    .join('\n');
+}
+
 function draftText(title: string, schema: z.ZodType): string {
   return jsonText({ $schema: 'https://json-schema.org/draft/2020-12/schema', title, ...strictJsonSchema(schema) });
 }
 
-/** `docs/reference/<kind>.schema.json`, `errors.md` and `conditions.md`. */
+/** `docs/reference/<kind>.schema.json`, `errors.md`, `conditions.md` and `workspace-settings.md`. */
 export const referenceFiles: readonly GeneratedFile[] = [
   ...KINDS.map((kind) => ({
     path: `docs/reference/${kind.kind.toLowerCase()}.schema.json`,
@@ -66,4 +130,5 @@ export const referenceFiles: readonly GeneratedFile[] = [
   },
   { path: 'docs/reference/errors.md', text: errorsDocument },
   { path: 'docs/reference/conditions.md', text: conditionsDocument },
+  { path: 'docs/reference/workspace-settings.md', text: settingsDocument },
 ];
