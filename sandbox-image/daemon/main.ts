@@ -11,6 +11,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { type DaemonConfig, readConfig } from './config.ts';
 import { ADAPTER_IDS, findAdapter } from './harness/resolver.ts';
 import { findMountProblems, mountProblemText } from './host/boot/data-mounts.ts';
+import { beginProbe, PROBE_LIMIT_MS, type Probe, probeIsolation, tryTcp } from './host/boot/isolation-probe.ts';
 import { claimSession } from './host/claim.ts';
 import { makeClaim, makeSessionCalls } from './host/control-plane.ts';
 import { createDaemonState } from './host/daemon-state.ts';
@@ -103,6 +104,14 @@ process.on('unhandledRejection', (reason) => {
   end('fault', errorChain(reason));
 });
 
+const isolationProbe = (): Probe | undefined => {
+  const { probeTarget: target, isolationProbe: mode } = config;
+  if (target === undefined || mode === 'off') return undefined;
+  const ports = { tryConnect: tryTcp(target.host, target.port), clock };
+  return beginProbe(() => probeIsolation(ports, PROBE_LIMIT_MS[mode], asked.signal));
+};
+const probe = isolationProbe();
+
 const relayToken = randomBytes(32).toString('base64url');
 const relay = await startRelay({
   token: relayToken,
@@ -166,6 +175,7 @@ const boot = async (): Promise<void> => {
     claim: claimed,
     calls: makeSessionCalls({ baseUrl: config.controlPlaneUrl, tokenFile: config.tokenFile }, claimed.credential),
     adapter: await findAdapter(claimed.harness),
+    probe,
     relay,
     relayToken,
     state,

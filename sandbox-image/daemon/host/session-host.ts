@@ -18,7 +18,7 @@ import { makeRunModule } from '../tools/project/run-module.ts';
 import { startToolHost } from '../tools/tool-host.ts';
 import { allowedPermissions } from './allowed-permissions.ts';
 import { checkOutUntilDone, waitForIsolation } from './boot/bring-up.ts';
-import { PROBE_LIMIT_MS, probeIsolation, tryTcp } from './boot/isolation-probe.ts';
+import type { Probe } from './boot/isolation-probe.ts';
 import { type Answering, createBroker } from './broker.ts';
 import { makeJudge } from './child-rules.ts';
 import { commandEnvironment, type Grants } from './command-environment.ts';
@@ -49,6 +49,8 @@ export type SessionHostPorts = Readonly<{
   calls: SessionCalls;
   /** undefined: this image has no adapter for the harness of the claim. */
   adapter: Adapter | undefined;
+  /** Whether the network policy is in force; undefined: nothing is known here that must not be reached. */
+  probe: Probe | undefined;
   relay: Relay;
   relayToken: string;
   state: DaemonState;
@@ -340,15 +342,9 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
       state.report({ bootError: { category: 'HarnessBoot', message } });
       return;
     }
-    const target = config.probeTarget;
-    const limitMs = config.isolationProbe === 'require' ? PROBE_LIMIT_MS.require : PROBE_LIMIT_MS.report;
-    const probe =
-      target === undefined
-        ? undefined
-        : () => probeIsolation({ tryConnect: tryTcp(target.host, target.port), clock }, limitMs, ending.signal);
     const request = { branch: claim.branch, baseCommit: claim.baseCommit, author: claim.author, remoteUrl };
     const [isIsolated, checkout] = await Promise.all([
-      waitForIsolation(bringUp, config.isolationProbe, probe, ending.signal),
+      waitForIsolation(bringUp, config.isolationProbe, ports.probe, ending.signal),
       checkOutUntilDone(bringUp, () => checkOut(run, config.workspaceDir, request, ending.signal), ending.signal),
     ]);
     if (!isIsolated || checkout === undefined) return;

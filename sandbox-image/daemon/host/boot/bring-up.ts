@@ -5,7 +5,7 @@ import { type Clock, sleep } from '#base/clock.ts';
 import type { Logger } from '#base/log.ts';
 import type { DaemonState } from '../daemon-state.ts';
 import type { Checkout } from '../git/checkout.ts';
-import type { Isolation } from './isolation-probe.ts';
+import type { Probe } from './isolation-probe.ts';
 
 const CHECKOUT_BACKOFF: BackoffBounds = { baseMs: 1_000, maxMs: 30_000 };
 
@@ -46,7 +46,7 @@ export const checkOutUntilDone = async (
 export const waitForIsolation = async (
   ports: BringUpPorts,
   mode: 'report' | 'require' | 'off',
-  probe: (() => Promise<Isolation>) | undefined,
+  probe: Probe | undefined,
   signal: AbortSignal,
 ): Promise<boolean> => {
   if (mode === 'off') return !signal.aborted;

@@ -32,6 +32,22 @@ export const tryTcp =
       socket.once('error', () => end(false));
     });
 
+/** Gives a verdict each time it is asked. */
+export type Probe = () => Promise<Isolation>;
+
+/**
+ * Begins a probe now, since a verdict takes a second and the claim can be made meanwhile; whoever asks first gets it, and
+ * later ones a new one. Only for a pod that was made for its session: the policy of another is not there before its claim.
+ */
+export const beginProbe = (probe: Probe): Probe => {
+  let begun: Promise<Isolation> | undefined = probe();
+  return () => {
+    const verdict = begun ?? probe();
+    begun = undefined;
+    return verdict;
+  };
+};
+
 /** Probes until a try is refused or `limitMs` is over. A connection that was let in is closed at once. */
 export const probeIsolation = async (
   ports: Readonly<{ tryConnect: TryConnect; clock: Clock }>,
