@@ -11,7 +11,8 @@ import { EXIT, failureOf } from './failure.ts';
 import { followEvents } from './follow.ts';
 import { choicesOf, questionCount, readPermission } from './human-requests.ts';
 import type { Io } from './io.ts';
-import { newMessageId, sendPrompt, type Words, waitText } from './send-prompt.ts';
+import { newMessageId, sendPrompt, type Words } from './send-prompt.ts';
+import { watchStateBeside } from './watch-state.ts';
 
 /** Settings of a conversation. `since`: the event after which it is shown. `withPrompts`: earlier prompts are shown too. */
 export type ChatOptions = Readonly<{
@@ -90,6 +91,16 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
     lines.prompt();
   };
   const isIdle = (): boolean => !turnRuns && sending === 0 && mine.size === 0;
+  /** Says why nothing runs while a prompt of this conversation waits and no turn runs. */
+  let stopWatch: (() => void) | undefined;
+  const watchWait = (): void => {
+    if (mine.size === 0 || turnRuns || leaving.signal.aborted) return;
+    stopWatch ??= watchStateBeside(api, session, note);
+  };
+  const endWatch = (): void => {
+    stopWatch?.();
+    stopWatch = undefined;
+  };
   const sayFailure = (error: unknown): void => {
     for (const line of failureOf(error).lines) note(line);
   };
@@ -105,6 +116,7 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
   };
   const leave = (): void => {
     leaving.abort();
+    endWatch();
     lines.close();
   };
 
@@ -161,8 +173,8 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
       sending += 1;
       try {
         const prompt = await send(typed);
-        if (prompt.note !== null) note(waitText(session, prompt.note));
         if (!over.has(prompt.id)) mine.add(prompt.id);
+        watchWait();
       } catch (error) {
         sayFailure(error);
       }
@@ -176,6 +188,7 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
     write(view(event));
     if (event.type === 'turn.started') {
       turnRuns = true;
+      endWatch();
       abortAsked = false;
     }
     if (event.type === 'permission.asked' || event.type === 'question.asked') {
@@ -192,6 +205,7 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
       const promptId = String(event.data['promptId']);
       if (sending > 0) over.add(promptId);
       mine.delete(promptId);
+      watchWait();
       if (isIdle()) showPrompt();
     }
   };

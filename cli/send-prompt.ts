@@ -7,6 +7,7 @@ import { makeEventView } from './event-view.ts';
 import { CommandError, EXIT } from './failure.ts';
 import { fetchHead, followEvents } from './follow.ts';
 import type { Io } from './io.ts';
+import { watchStateBeside } from './watch-state.ts';
 import { writeFully } from './write-fully.ts';
 
 /** One prompt. */
@@ -31,7 +32,7 @@ export const sendPrompt = async (api: Api, session: ObjectName, words: Words): P
 };
 
 /** Where text of a turn goes and how Ctrl-C is heard. */
-type Watching = Readonly<{ io: Io; note: (line: string) => void }>;
+type Watching = Readonly<{ io: Io; note: (line: string) => void; onStarted?: () => void }>;
 
 /** How long a push may take after the end of a turn that left commits. Units: milliseconds. */
 const PUSH_LIMIT_MS = 30_000;
@@ -51,7 +52,7 @@ export const watchPrompt = async (
   since: number,
   watching: Watching,
 ): Promise<number> => {
-  const { io, note } = watching;
+  const { io, note, onStarted } = watching;
   const leaving = new AbortController();
   let interrupts = 0;
   const forget = io.onInterrupt(() => {
@@ -73,6 +74,7 @@ export const watchPrompt = async (
   try {
     for await (const event of followEvents(api, session, { since, follow: true, signal: leaving.signal, note })) {
       await writeFully(io.stdout, view(event));
+      if (event.type === 'turn.started' && event.data['promptId'] === promptId) onStarted?.();
       if (event.type === 'workspace.committed') commits = true;
       outcome = endOf(event, promptId) ?? outcome;
       if (outcome === undefined) continue;
@@ -99,13 +101,13 @@ export const sendAndWatch = async (
   const head = await fetchHead(api, session, AbortSignal.timeout(60_000));
   const prompt = await send();
   if (prompt.deliveryReason !== null) watching.note(DELIVERY_REASONS[prompt.deliveryReason]);
-  if (prompt.note !== null) watching.note(waitText(session, prompt.note));
-  return watchPrompt(api, session, prompt.id, head, watching);
+  const stopWatch = watchStateBeside(api, session, watching.note);
+  try {
+    return await watchPrompt(api, session, prompt.id, head, { ...watching, onStarted: stopWatch });
+  } finally {
+    stopWatch();
+  }
 };
-
-/** What a person does about a prompt that waits for the session to be started. */
-export const waitText = (session: ObjectName, note: string): string =>
-  `-- ${note}: beeuni sessions start ${session.name}`;
 
 /** Why a prompt that should have joined the running turn waits instead. */
 const DELIVERY_REASONS = {

@@ -1,10 +1,13 @@
 // A command that asks for another state of a session: start, stop, restart. Must not know what becomes of it.
 import type { startSessionRoute } from '#schema/rest/sessions.ts';
+import { sessionWait } from '#schema/rules/session-wait.ts';
 import { type Command, defineCommand, JSON_OPTION } from './command.ts';
 import { plainJson } from './plain-text.ts';
 import { SESSION_ARGUMENT } from './session-names.ts';
+import { stateLines } from './watch-state.ts';
 
 type Verb = Readonly<{
+  verb: 'start' | 'stop' | 'restart';
   /** All three routes have one shape. */
   route: typeof startSessionRoute;
   summary: string;
@@ -13,7 +16,7 @@ type Verb = Readonly<{
 }>;
 
 /** The command. With --json it prints the session as it was when the call was taken. */
-export const sessionVerb = ({ route, summary, said }: Verb): Command =>
+export const sessionVerb = ({ verb, route, summary, said }: Verb): Command =>
   defineCommand({
     summary,
     arguments: [SESSION_ARGUMENT],
@@ -23,7 +26,10 @@ export const sessionVerb = ({ route, summary, said }: Verb): Command =>
       const params = api.nameOf(args[0] ?? '');
       const { body } = await (await api.client()).call(route, { params, body: {} });
       if (options.json) print(plainJson(body, 2));
-      else note(`session ${params.name} ${said}`);
+      // The status is older than the call: it still says what the call ends.
+      const why = verb === 'stop' ? undefined : sessionWait(body);
+      const lines = why === undefined || why.endedBy === verb ? [`session ${params.name} ${said}`] : stateLines(body);
+      if (!options.json) for (const line of lines) note(line);
       return undefined;
     },
   });

@@ -117,6 +117,24 @@ describe('commands over a played server', () => {
     assert.match((await run('info', 'fix')).out, /^state: +Suspended \(Idle\)$/m);
   });
 
+  test('§4 start and restart say why nothing runs all the same, unless they end just that', async () => {
+    const status = (reason: string) => ({
+      conditions: [{ type: 'Ready', status: 'False', reason, message: 'the daily budget of 1.00 USD is used up' }],
+    });
+    const spec = { projectRef: { name: 'shop' } };
+    answers.set('POST /start', { ...view, spec, status: status('BudgetReached') });
+    const held = await run('start', 'fix');
+    assert.match(
+      held.err,
+      /^session fix waits: the daily budget of 1\.00 USD is used up\n {2}raise the limits: kubectl /,
+    );
+    assert.doesNotMatch(held.err, /is being started/);
+    answers.set('POST /restart', { ...view, spec, status: status('CoolingDown') });
+    assert.equal((await run('restart', 'fix')).err, 'session fix is being restarted\n');
+    answers.set('GET ', { ...view, spec, status: status('BudgetReached') });
+    assert.match((await run('info', 'fix')).out, /^to do: +raise the limits: /m);
+  });
+
   test('A192 model shows the model of a session, changes it for its next turn, and takes the change back', async () => {
     answers.set('GET ', { ...view, model: 'acme/large', spec: { model: 'acme/large' } });
     assert.equal((await run('model', 'fix')).out, 'acme/large\n');

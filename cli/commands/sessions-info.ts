@@ -1,5 +1,6 @@
 // `beeuni sessions info`.
 import { getSessionRoute } from '#schema/rest/sessions.ts';
+import { sessionWait } from '#schema/rules/session-wait.ts';
 import { defineCommand, JSON_OPTION } from '../command.ts';
 import { factLines } from '../facts.ts';
 import { plainJson } from '../plain-text.ts';
@@ -25,6 +26,7 @@ export const command = defineCommand({
         ['project', body.project],
         ['state', stateText(body)],
         ['message', body.message],
+        ['to do', sessionWait(body)?.todo],
         ['activity', body.activity],
         ['harness', body.harness],
         ['agent', body.agent],

@@ -7,9 +7,9 @@ import { defineCommand, JSON_OPTION, PROJECT_OPTION } from '../command.ts';
 import type { Api, ObjectName } from '../connection/api.ts';
 import { CommandError, EXIT, usageError } from '../failure.ts';
 import type { Io } from '../io.ts';
-import { plainJson, plainLine } from '../plain-text.ts';
+import { plainJson } from '../plain-text.ts';
 import { readPiped, sendPrompt, watchPrompt } from '../send-prompt.ts';
-import { stateText } from '../session-names.ts';
+import { watchState } from '../watch-state.ts';
 
 /** Longest first prompt that stands in the resource. Units: bytes. */
 const MAX_SPEC_PROMPT_BYTES = 8_192;
@@ -38,24 +38,18 @@ const waitUntilReady = async (
   waiting: Readonly<{ note: (line: string) => void; signal: AbortSignal }>,
 ): Promise<void> => {
   const untilMs = performance.now() + seconds * 1_000;
-  let last = '';
-  while (!waiting.signal.aborted) {
-    const { body } = await (await api.client()).call(getSessionRoute, { params: session });
-    const state = plainLine(stateText(body), 200);
-    if (state !== last) waiting.note(`session ${session.name}: ${state}`);
-    last = state;
-    if (body.ready === 'True') return;
-    const why = body.message === null ? '' : `: ${body.message}`;
-    if (body.phase === 'Failed') throw new CommandError(EXIT.failed, `session ${session.name} failed${why}`);
-    if (performance.now() > untilMs) {
-      throw new CommandError(
-        EXIT.unavailable,
-        `session ${session.name} is not ready after ${seconds} s${why}`,
-        `it goes on: beeuni sessions info ${session.name}`,
-      );
-    }
-    await wait(POLL_MS, undefined, { signal: waiting.signal }).catch(() => {});
-  }
+  const look = (view: SessionView): boolean => {
+    if (view.ready === 'True') return true;
+    const why = view.message === null ? '' : `: ${view.message}`;
+    if (view.phase === 'Failed') throw new CommandError(EXIT.failed, `session ${session.name} failed${why}`);
+    if (performance.now() <= untilMs) return false;
+    throw new CommandError(
+      EXIT.unavailable,
+      `session ${session.name} is not ready after ${seconds} s${why}`,
+      `it goes on: beeuni sessions info ${session.name}`,
+    );
+  };
+  await watchState(api, session, { ...waiting, look });
 };
 
 const secondsOf = (text: string | undefined): number => {

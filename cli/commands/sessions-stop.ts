@@ -4,6 +4,7 @@ import { sessionVerb } from '../session-verb.ts';
 
 /** See the file. */
 export const command = sessionVerb({
+  verb: 'stop',
   route: suspendSessionRoute,
   summary: 'suspend a session; its turn ends at once, its files are kept',
   said: 'is being suspended; its files are kept',

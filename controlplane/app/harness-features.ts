@@ -101,10 +101,8 @@ export const makeHarnessFeatures = (ports: HarnessFeaturesPorts): HarnessFeature
         return await asked(session, route, input, signal);
       } catch (error) {
         if (!isSleeping(error)) throw error;
-        const { name } = session.metadata;
-        if (session.spec.operatingMode === 'Suspended') {
-          throw new ConflictError('session_suspended', `session ${name} is suspended on request; start it first`);
-        }
+        // What is asked of the sandbox says why there is none.
+        if (session.spec.operatingMode === 'Suspended') throw new ConflictError('session_suspended', error.message);
         await ports.wake(session);
         throw new UnavailableError('runtime_not_ready', error.message, { cause: error, retryAfterMs: 2_000 });
       }

@@ -1,8 +1,10 @@
 // The prompt inbox: a prompt is stored before it is answered, runs exactly once, in order; the daemon is nudged behind.
 // Must not know SQL or HTTP. Source: 20-control-plane §9, A145, A154.
 import { ConflictError, NotFoundError } from '#base/errors.ts';
+import { headOfBytes } from '#base/head-of-text.ts';
 import type { Session } from '#schema/resources/session.ts';
 import type { PromptView } from '#schema/rest/prompts.ts';
+import { sessionWait, waitSentence } from '#schema/rules/session-wait.ts';
 import type { SteeredPrompt } from '#schema/wire/runtime.ts';
 import { afterKey, type Page, type PageRequest, pageFrom } from './page.ts';
 import type { Delivery, DeliveryReason, NewPrompt, PromptPart, PromptState, SessionKey } from './session-records.ts';
@@ -78,11 +80,13 @@ export const specMessageId = (sessionUid: string): string => `spec:${sessionUid}
 export const turnIdOf = (promptId: string, attempt: number): string =>
   `trn_${promptId.replace(/^prm_/, '')}_${attempt}`;
 
-/** Why a queued prompt of a session waits for a person; null when it does not. Source: 10-kubernetes §5 "suspend, requested". */
-const waitNote = ({ metadata, spec }: Session, { state }: PromptState): string | null =>
-  state === 'queued' && spec.operatingMode === 'Suspended'
-    ? `session ${metadata.name} is suspended on request; the prompt runs once the session is started again`
-    : null;
+const MAX_NOTE_BYTES = 512;
+
+/** Why a queued prompt waits for more than the turns before it; null when it does not. Source: 10-kubernetes §4. */
+const waitNote = ({ metadata: { namespace, name }, spec, status }: Session, { state }: PromptState): string | null => {
+  const wait = state === 'queued' ? sessionWait({ namespace, name, spec, status: status ?? {} }) : undefined;
+  return wait === undefined ? null : headOfBytes(waitSentence(wait), MAX_NOTE_BYTES);
+};
 
 const viewOf = (session: Session, prompt: PromptState, deduplicated: boolean): PromptView => ({
   id: prompt.id,

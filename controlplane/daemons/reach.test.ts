@@ -8,12 +8,16 @@ import { makeReach } from './reach.ts';
 
 type Pod = Readonly<{ uid: string; ip?: string }> | undefined;
 
-const reachOf = (pod: Pod, options: Readonly<{ suspended?: boolean; claimedBy?: string }> = {}) => {
+const reachOf = (pod: Pod, options: Readonly<{ suspended?: boolean; queued?: boolean; claimedBy?: string }> = {}) => {
   const sent: (readonly [string, string | null])[] = [];
   const session = {
     metadata: { name: 'fix', uid: 'uid-1' },
     spec: { operatingMode: options.suspended === true ? 'Suspended' : 'Running' },
-    status: { pod },
+    status: {
+      pod,
+      conditions:
+        options.queued === true ? [{ type: 'Ready', status: 'False', reason: 'Queued', message: 'full' }] : [],
+    },
   } as unknown as Session;
   const made = makeReach({
     findSessionByUid: (uid) => (uid === 'uid-1' ? session : undefined),
@@ -38,8 +42,14 @@ test('a call goes to the claimed pod with the credential of its session', async 
 });
 
 for (const [name, pod, options, message] of [
-  ['a suspended session', { uid: 'pod-1', ip: '10.0.0.7' }, { suspended: true }, /is suspended; start it first/],
+  [
+    'a suspended session',
+    { uid: 'pod-1', ip: '10.0.0.7' },
+    { suspended: true },
+    /is suspended on request; .*; start it: beeuni sessions start fix/,
+  ],
   ['a session without a pod', undefined, {}, /has no running sandbox now/],
+  ['a session that waits for a place', undefined, { queued: true }, /is queued: full; it starts by itself/],
   ['a pod without an address', { uid: 'pod-1' }, {}, /has no running sandbox now/],
   ['an address that is none', { uid: 'pod-1', ip: 'evil.example' }, {}, /has no running sandbox now/],
   ['a pod that has not claimed', { uid: 'pod-2', ip: '10.0.0.7' }, {}, /is still starting/],

@@ -5,6 +5,7 @@
 import { UnavailableError } from '#base/errors.ts';
 import type { CallOptions, RouteResult } from '#base/http/client.ts';
 import type { Route, RouteInput } from '#schema/define-route.ts';
+import { sessionWait, waitSentence } from '#schema/rules/session-wait.ts';
 import { type DaemonAddress, type DaemonPorts, daemonClient, findDaemonOf } from './address.ts';
 
 /** Finds the daemon. Errors: UnavailableError `sandbox_unreachable` that says what is missing, `database_unavailable`. */
@@ -28,12 +29,16 @@ const unreachable = (message: string): UnavailableError =>
 export const makeReach = (ports: DaemonPorts): Readonly<{ reach: ReachDaemon; call: CallDaemon }> => {
   const reach: ReachDaemon = async (sessionUid) => {
     const session = ports.findSessionByUid(sessionUid);
-    const name = session?.metadata.name ?? 'unknown';
-    if (session?.spec.operatingMode === 'Suspended') {
-      throw unreachable(`session ${name} is suspended; start it first`);
-    }
+    const { namespace = '', name = 'unknown' } = session?.metadata ?? {};
+    const wait =
+      session === undefined
+        ? undefined
+        : sessionWait({ namespace, name, spec: session.spec, status: session.status ?? {} });
+    // Its pod may still be there, and takes no call any more.
+    if (wait !== undefined && session?.spec.operatingMode === 'Suspended') throw unreachable(waitSentence(wait));
     const found = await findDaemonOf(ports, sessionUid);
     if (found.state === 'found') return found.address;
+    if (wait !== undefined) throw unreachable(waitSentence(wait));
     throw unreachable(
       found.state === 'no-pod'
         ? `session ${name} has no running sandbox now; a start or the next prompt gives it one`

@@ -5,6 +5,7 @@ import type { FailureCategory } from '#schema/resources/session.ts';
 import { daemonNote } from './daemon.ts';
 import { effectiveWorkspace } from './effective.ts';
 import { failureSentence, isDisruption } from './failures.ts';
+import { BUDGET_USED_UP } from './gates.ts';
 import { isNodeLost, sandboxNote } from './pod-signs.ts';
 import type { Scene } from './scene.ts';
 
@@ -52,6 +53,9 @@ const withoutPodNote = (scene: Scene): ConditionNote => {
       intent.outcome === 'Failed' ? 'Failed' : 'Finished',
       `the Session ended ${intent.outcome}${why}`,
     );
+  }
+  if (intent.kind === 'suspend' && intent.reason === 'Budget') {
+    return note('Ready', 'False', 'BudgetReached', `${BUDGET_USED_UP}; ${filesOf(scene)}`);
   }
   if (intent.kind === 'suspend') {
     return note('Ready', 'False', 'Suspended', `the Session is suspended (${intent.reason}); ${filesOf(scene)}`);

@@ -24,6 +24,9 @@ const QUEUED = {
   Starts: 'as many sandboxes start at present as may start at once',
 } as const;
 
+/** What is said of a Session whose own budget is used up: what of it, and what to do. */
+export const BUDGET_USED_UP = 'the budget of the Session is used up; raise spec.limits.budgetMicroUSD to let it go on';
+
 const pause = (failure: Failure, now: number): Gate => {
   const at = failure.nextRetryTime ?? timestamp(now);
   const waitMs = Math.max(0, Date.parse(at) - now) + 1;
@@ -44,7 +47,7 @@ export const startGate = (o: ObservedSession, accepted: ConditionNote, failure: 
     return closed('Failed', `${failureSentence(failure)}; a prompt after ${when} or spec.restartToken starts it again`);
   }
   if (o.projectFact?.budget.reached === true) return closed('BudgetReached', o.projectFact.budget.message);
-  if (o.fact?.budgetReached === true) return closed('BudgetReached', 'the budget of the Session is used up');
+  if (o.fact?.budgetReached === true) return closed('BudgetReached', BUDGET_USED_UP);
   if (o.slot.state === 'waiting') return closed('Queued', QUEUED[o.slot.because]);
   if (failure !== undefined && isPausing(failure, o.now)) return pause(failure, o.now);
   return o.slot.state === 'granted' ? { kind: 'open' } : { kind: 'needs-slot' };

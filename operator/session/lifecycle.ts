@@ -73,12 +73,14 @@ const staysAsleep = (o: ObservedSession): SuspensionReason | undefined => {
   return stored;
 };
 
-/** The budget is used up, the turn that found it so has ended, and the Session asks to sleep then. */
-const sleepsOnBudget = ({ session, fact }: ObservedSession, pod: ObservedPod): boolean =>
+/**
+ * The budget is used up, the turn that found it so has ended, and the Session asks to sleep then. Without a pod it sleeps on
+ * whatever is wanted: nothing could start before the budget is raised. Source: docs/decisions/0048.
+ */
+const sleepsOnBudget = ({ session, fact }: ObservedSession, pod: ObservedPod | undefined): boolean =>
   session.spec.limits?.onReached === 'Suspend' &&
   fact?.budgetReached === true &&
-  fact.podUid === pod.uid &&
-  fact.activity?.state === 'Idle';
+  (pod === undefined || (fact.podUid === pod.uid && fact.activity?.state === 'Idle'));
 
 const projectIsGone = (o: ObservedSession): boolean => {
   if (o.project !== undefined) return false;
@@ -105,11 +107,11 @@ export const intentOf = (o: ObservedSession, pod: ObservedPod | undefined): Inte
   if (project?.spec.operatingMode === 'Suspended') return { kind: 'suspend', reason: 'ProjectSuspended' };
   const hasStarted = pod !== undefined || session.status?.suspension?.reason === 'ProjectSuspended';
   if (hasStarted && projectIsGone(o)) return { kind: 'suspend', reason: 'ProjectSuspended' };
+  if (pod === undefined && sleepsOnBudget(o, pod)) return { kind: 'suspend', reason: 'Budget' };
   const asleep = pod === undefined && !asksRestart(o, pod) ? staysAsleep(o) : undefined;
   if (asleep !== undefined) return { kind: 'suspend', reason: asleep };
   if (pod !== undefined && asksRestart(o, pod)) return { kind: 'restart' };
-  if (pod !== undefined && sleepsOnBudget(o, pod)) return { kind: 'suspend', reason: 'Budget' };
-  return { kind: 'run' };
+  return pod !== undefined && sleepsOnBudget(o, pod) ? { kind: 'suspend', reason: 'Budget' } : { kind: 'run' };
 };
 
 /** Time until something here changes by itself. Units: milliseconds; undefined: it does not. */

@@ -238,7 +238,7 @@ describe('a workspace behind the control plane', { timeout: 900_000 }, () => {
     assert.equal(await openSocket(terminalUrl('ghost'), { authorization }).refusal, 404);
     assert.equal(await openSocket(terminalUrl('new'), { authorization }).refusal, 503);
     const asleep = await runCommand(['sessions', 'shell', 'asleep'], ada);
-    assert.deepEqual([asleep.code, /is suspended; start it first/.test(asleep.err)], [6, true], asleep.err);
+    assert.deepEqual([asleep.code, /is suspended on request; .*start it/.test(asleep.err)], [6, true], asleep.err);
     const none = await runCommand(['sessions', 'files', 'new'], ada);
     assert.match(none.err, /has no running sandbox now/);
   });

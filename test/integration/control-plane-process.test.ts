@@ -188,7 +188,10 @@ describe('a control plane process', () => {
     const waits = async () =>
       (await alice.call(getPromptRoute, { params: { ...at('talk'), id: first.body.id } })).body.note;
     const note = await until('the suspension is seen', async () => (await waits()) ?? undefined);
-    assert.match(note, /suspended on request; the prompt runs once the session is started again/);
+    assert.match(
+      note,
+      /suspended on request; prompts run once it is started again; start it: beeuni sessions start talk/,
+    );
     const events = [];
     for await (const event of await alice.sse(streamEventsRoute, { params: at('talk'), query: { follow: 'false' } })) {
       events.push(event.event);
