@@ -27,6 +27,8 @@ export const PROBLEMS = {
   unknown_field: problem('invalid', 400, 'the body holds a field that the route does not know'),
   invalid_json: problem('invalid', 400, 'the body is not JSON, or is nested deeper than 64'),
   method_not_allowed: problem('invalid', 405, 'the route does not take this method'),
+  head_too_large: problem('invalid', 431, 'the request line and headers are above the limit'),
+  request_too_slow: problem('invalid', 408, 'the request took too long to arrive'),
   body_too_large: problem('invalid', 413, 'the body is above the limit of the route'),
   unsupported_media_type: problem('invalid', 415, 'the content type is not the one that the route takes'),
   invalid_cursor: problem('invalid', 400, 'the page cursor was not made by this list'),

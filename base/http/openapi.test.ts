@@ -59,9 +59,9 @@ test('a field with a default may be left out, one without may not', () => {
 test('answers have their media type, an empty one has none, and a route names how it can fail', () => {
   assert.deepEqual(
     Object.keys(operation('post').responses),
-    '201 204 400 401 402 403 404 409 413 415 422 429 501 502 503 504'.split(' '),
+    '201 204 400 401 402 403 404 405 408 409 413 415 422 429 431 501 502 503 504'.split(' '),
   );
-  assert.deepEqual(Object.keys(operation('get').responses), ['200', '400']);
+  assert.deepEqual(Object.keys(operation('get').responses), ['200', '400', '405', '408', '431']);
   assert.equal(operation('post').responses['204']?.content, undefined);
   const content = operation('get').responses['200']?.content ?? {};
   assert.deepEqual(Object.keys(content), ['text/event-stream']);

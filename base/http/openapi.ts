@@ -47,12 +47,15 @@ const ERROR_WORDS: Readonly<Record<number, string>> = {
   402: 'A budget is used up',
   403: 'The caller may not do this, or a policy forbids it',
   404: 'There is no such object',
+  405: 'The path does not take this method; Allow names those that it takes',
+  408: 'The request took too long to arrive',
   409: 'The state of the object does not allow this',
   412: 'The object is not the one that the caller read',
   413: 'The body, or a part of it, is too large',
   415: 'The body is not application/json',
   422: 'The API server refused the object, or an idempotency key was used for another call',
   429: 'Too many calls, or a limit is reached; Retry-After says when to come back',
+  431: 'The request line and headers are above 16 KiB, for instance because of a very long token',
   501: 'The harness or the installation does not offer this',
   502: 'A provider or a harness failed',
   503: 'Something that is needed does not answer; Retry-After says when to come back',
@@ -62,7 +65,7 @@ const ERROR_WORDS: Readonly<Record<number, string>> = {
 /** The statuses with which a call of the route can fail, by what the route is. 500 is always a fault of ours. */
 export const errorStatuses = (route: Route): readonly number[] => {
   const { auth, method } = route;
-  const statuses = new Set([400]);
+  const statuses = new Set([400, 405, 408, 431]);
   const add = (...more: readonly number[]): void => more.forEach((status) => statuses.add(status));
   if (auth.kind !== 'anyone') add(401, 403, 429, 503);
   if (route.params !== undefined) add(404, 409);

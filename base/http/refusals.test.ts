@@ -170,8 +170,9 @@ const hostile: readonly [name: string, bytes: string, answer: RegExp][] = [
   [
     'a head above 16 KiB',
     `GET /v1/things/abc HTTP/1.1\r\n${HEAD}x-long: ${'a'.repeat(17_000)}\r\n\r\n`,
-    /^HTTP\/1.1 431 [^]*16384/,
+    /^HTTP\/1.1 431 [^]*"code":"head_too_large"[^]*16384/,
   ],
+  ['a tunnel', 'CONNECT db:5432 HTTP/1.1\r\nhost: db:5432\r\n\r\n', /^HTTP\/1.1 405 [^]*"code":"method_not_allowed"/],
   ['no host', `GET /v1/things/abc HTTP/1.1\r\nauthorization: Bearer good\r\n\r\n`, /^HTTP\/1.1 400 /],
   ['another protocol', 'SSH-2.0-x\r\n\r\n', /^HTTP\/1.1 400 [^]*not valid HTTP/],
 ];
@@ -212,6 +213,9 @@ test('refuses a param, a query and an unknown route with a sentence each', async
   assert.equal(errorOf(more).code, 'unknown_field');
   const route = await rig.send('GET', '/v1/nothing');
   assert.deepEqual([route.status, errorOf(route).code], [404, 'not_found']);
+  const slash = await rig.send('POST', '/v1/things/abc/?dry=true', { headers: JSON_HEADERS, body: '{"name":"a"}' });
+  assert.deepEqual([slash.status, errorOf(slash).code], [404, 'not_found']);
+  assert.match(errorOf(slash).message, /without the slash at its end/);
   const broken = await rig.send('GET', '/v1/things/%zz');
   assert.deepEqual([broken.status, errorOf(broken).code], [400, 'invalid_request']);
 });

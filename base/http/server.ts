@@ -1,8 +1,9 @@
 // Makes an HTTP server with every bound of ours set, without any route. Must not know callers, routes or the product.
 // Source: 20-control-plane §1, §2; notes on fastify in docs/decisions.
 import { randomUUID } from 'node:crypto';
-import { createServer } from 'node:http';
-import type { Socket } from 'node:net';
+import { createServer, type IncomingMessage, STATUS_CODES } from 'node:http';
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { type Clock, systemClock } from '#base/clock.ts';
 import { type BeeuniError, errorChain, InvalidError, NotFoundError } from '#base/errors.ts';
@@ -98,28 +99,38 @@ export const sendError = (
     .send(JSON.stringify(shape(answer, request.id)));
 };
 
+/** Answers on a socket that carries no request of ours, and ends it. */
+const refuseSocket = (socket: Duplex, error: BeeuniError, more = ''): void => {
+  const answer = errorAnswer(error);
+  const body = JSON.stringify(beeuniErrorShape(answer, randomUUID()));
+  socket.end(
+    `HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status]}\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\n${more}connection: close\r\n\r\n${body}`,
+  );
+};
+
 /** Answers what Node's parser refuses, in our shape, and closes the connection. */
 const onClientError = (error: NodeJS.ErrnoException, socket: Socket): void => {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
   }
-  const tooLarge = error.code === 'HPE_HEADER_OVERFLOW';
-  const timedOut = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
-  const status = tooLarge
-    ? '431 Request Header Fields Too Large'
-    : timedOut
-      ? '408 Request Timeout'
-      : '400 Bad Request';
-  const message = tooLarge
-    ? `the request head is above ${MAX_HEADER_BYTES} bytes`
-    : timedOut
-      ? 'the request took too long to arrive'
-      : 'the request is not valid HTTP';
-  const body = JSON.stringify({ error: { code: 'invalid_request', message, requestId: randomUUID() } });
-  socket.end(
-    `HTTP/1.1 ${status}\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  refuseSocket(
+    socket,
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? new InvalidError('head_too_large', `the request line and headers are above ${MAX_HEADER_BYTES} bytes`)
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? new InvalidError('request_too_slow', 'the request took too long to arrive')
+        : new InvalidError('invalid_request', 'the request is not valid HTTP'),
   );
+};
+
+/** Refuses a tunnel: Node ends the connection without a word when nobody listens for CONNECT. */
+const onConnect = (_request: IncomingMessage, socket: Duplex): void => {
+  socket.on('error', () => socket.destroy());
+  // Node's limits no longer hold for this socket.
+  if (socket instanceof Socket) socket.setTimeout(HEADERS_TIMEOUT_MS, () => socket.destroy());
+  socket.resume();
+  refuseSocket(socket, new InvalidError('method_not_allowed', 'this server is no proxy'), 'allow: \r\n');
 };
 
 /** What of a path a parameter stands for. */
@@ -181,6 +192,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
       sendError(options, request, reply, error);
     },
   });
+  app.server.on('connect', onConnect);
   const front = makeDirectFront(app.server, {
     clock,
     maxHeadBytes: MAX_HEADER_BYTES,
@@ -218,7 +230,12 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const routes = rememberRoutes(app);
   const refuseRoute = (request: FastifyRequest, reply: FastifyReply): BeeuniError => {
     const methods = routes.methodsOf(request.url);
-    if (methods.length === 0) return new NotFoundError('not_found', 'there is no such route');
+    if (methods.length === 0) {
+      const [path = ''] = request.url.split('?');
+      const isSlash = path.endsWith('/') && routes.methodsOf(path.slice(0, -1)).length > 0;
+      const hint = isSlash ? '; it is written without the slash at its end' : '';
+      return new NotFoundError('not_found', `there is no such route${hint}`);
+    }
     const allowed = methods.join(', ');
     reply.header('allow', allowed);
     const message = `this route does not take the method ${request.method.slice(0, 16)}; it takes ${allowed}`;

@@ -63,4 +63,6 @@ export const mountApiDocument = (server: HttpServer, document: OpenApiDocument):
     response.end(html);
   };
   mountRaw(server, { route: docsRoute, handler }, open);
+  // What people type who are used to folders.
+  mountRaw(server, { route: { ...docsRoute, path: `${docsRoute.path}/` }, handler }, open);
 };

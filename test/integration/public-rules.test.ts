@@ -179,6 +179,7 @@ test('a key for the same body and another query is another call', async () => {
 
 test('/docs is a page that may load and run nothing, and names every route', async () => {
   const response = await fetch(`${listening.url}/docs`);
+  assert.equal((await fetch(`${listening.url}/docs/`)).status, 200);
   assert.equal(response.headers.get('content-type'), 'text/html; charset=utf-8');
   assert.match(response.headers.get('content-security-policy') ?? '', /default-src 'none'/);
   assert.equal(response.headers.get('x-content-type-options'), 'nosniff');
