@@ -102,7 +102,7 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
     stopWatch = undefined;
   };
   const sayFailure = (error: unknown): void => {
-    for (const line of failureOf(error).lines) note(line);
+    for (const line of failureOf(error, api.hintOf).lines) note(line);
   };
 
   const abort = async (): Promise<void> => {

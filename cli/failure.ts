@@ -1,7 +1,7 @@
 // What a command that could not do its work says and with which code it ends. Must not know any command.
 // Source: docs/guides/command-line.md, which lists the codes.
 import { asBeeuniError, type BeeuniError } from '#base/errors.ts';
-import type { ProblemGroup } from '#schema/problem.ts';
+import type { ProblemCode, ProblemGroup } from '#schema/problem.ts';
 import { plainText } from './plain-text.ts';
 
 /** Exit codes, part of the contract with scripts. `interrupted` is 128 + SIGINT. */
@@ -48,34 +48,53 @@ const CODE_OF_GROUP: Readonly<Record<ProblemGroup, number>> = {
   bug: EXIT.bug,
 };
 
-const hintOf = (error: BeeuniError): string | undefined => {
-  switch (error.group) {
-    case 'unauthenticated':
-      return 'log in again: beeuni login';
-    case 'forbidden':
-      return error.code === 'forbidden'
-        ? 'rights are Kubernetes RBAC: ask for a role binding to edit or admin in this namespace'
-        : undefined;
-    case 'limit':
-      return 'wait, or raise the limit';
-    case 'unavailable':
-      return error.code === 'control_plane_unavailable'
-        ? 'see kubectl get pods -n beeuni-system, or log in to another server: beeuni login'
-        : 'try again in a moment';
-    default:
-      return undefined;
-  }
+const rightsHint = (message: string): string => {
+  if (message.includes('/v1/workspace'))
+    return 'rights are Kubernetes RBAC: ask for a binding to the ClusterRole beeuni-workspace-viewer or beeuni-workspace-admin';
+  const where = message.includes(' in namespace ') ? 'in this namespace' : 'for all namespaces';
+  return `rights are Kubernetes RBAC: ask for a binding to view, edit or admin ${where}`;
 };
 
-/** What is printed of an error, and the exit code. Never a stack. */
-export const failureOf = (error: unknown): Readonly<{ lines: readonly string[]; exitCode: number }> => {
+/** What to do about codes whose message does not say it; null: the message says all there is. */
+const HINTS: Readonly<Partial<Record<ProblemCode, string | null>>> = {
+  budget_reached:
+    'raise the budget in spec.limits of the session or its project, or wait until its day or month is over',
+  budget_held: 'wait until a running call is over, or raise the budget',
+  file_too_large: null,
+  storage_full: null,
+  repository_too_large: null,
+  too_many_terminals: 'close one: it ends with its program',
+  sandbox_unreachable: null,
+  runtime_not_ready: 'try again in a moment',
+  provider_auth_failed: 'its key is wrong or used up: beeuni providers check ID',
+  provider_key_unavailable: null,
+  web_failed: null,
+};
+
+const GROUP_HINTS: Readonly<Partial<Record<ProblemGroup, string>>> = {
+  unauthenticated: 'log in again: beeuni login',
+  limit: 'wait a moment',
+  unavailable: 'try again in a moment',
+};
+
+const hintOf = (error: BeeuniError): string | undefined => {
+  if (error.code === 'forbidden') return rightsHint(error.message);
+  const hint = HINTS[error.code];
+  return hint === undefined ? GROUP_HINTS[error.group] : (hint ?? undefined);
+};
+
+/** What is printed of an error, and the exit code. `ownHint`: of who knows more than the error. Never a stack. */
+export const failureOf = (
+  error: unknown,
+  ownHint?: (error: BeeuniError) => string | undefined,
+): Readonly<{ lines: readonly string[]; exitCode: number }> => {
   if (error instanceof CommandError) {
     const hint = error.hint === undefined ? [] : [`  ${plainText(error.hint)}`];
     return { lines: [`beeuni: ${plainText(error.message)}`, ...hint], exitCode: error.exitCode };
   }
   const ours = asBeeuniError(error);
   if (ours !== undefined) {
-    const hint = hintOf(ours);
+    const hint = ownHint?.(ours) ?? hintOf(ours);
     const problems = Array.isArray(ours.details?.['problems']) ? ours.details['problems'] : [];
     const more = problems.slice(1, 10).flatMap((problem: unknown) => {
       const { path, message } = (problem ?? {}) as Readonly<{ path?: unknown; message?: unknown }>;
@@ -85,7 +104,7 @@ export const failureOf = (error: unknown): Readonly<{ lines: readonly string[]; 
       lines: [
         `beeuni: ${plainText(ours.message)} (${ours.code})`,
         ...more,
-        ...(hint === undefined ? [] : [`  ${hint}`]),
+        ...(hint === undefined ? [] : [`  ${plainText(hint)}`]),
       ],
       exitCode: CODE_OF_GROUP[ours.group],
     };

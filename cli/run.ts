@@ -44,6 +44,10 @@ const runCommand = async (io: Io, name: string, command: Command, words: readonl
       note: (...lines: readonly string[]) => writeLines(io.stderr, lines),
     } as Call<OptionSpecs>;
     return (await command.run(call)) ?? EXIT.done;
+  } catch (error) {
+    const { lines, exitCode } = failureOf(error, api?.hintOf);
+    writeLines(io.stderr, lines);
+    return exitCode;
   } finally {
     api?.close();
   }

@@ -98,7 +98,10 @@ export const command = defineCommand({
   run: async ({ options, io, note }) => {
     const kubectl = makeKubectl(io);
     try {
-      const address = options.server === undefined ? undefined : serverUrl(options.server, options['allow-http']);
+      const address =
+        options.server === undefined
+          ? undefined
+          : serverUrl(options.server, options['allow-http'], 'log in with --allow-http');
       const needsContext = address === undefined || options['token-variable'] === undefined;
       const wantsContext = options.context !== undefined || options['service-account'] !== undefined;
       const context =

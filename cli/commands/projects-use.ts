@@ -16,7 +16,11 @@ export const command = defineCommand({
     await (await api.client()).call(getProjectRoute, { params: { namespace, name } });
     const config = readConfig(io);
     if (config === undefined) {
-      throw new CommandError(EXIT.denied, 'there is no login to keep the choice with', 'run beeuni login');
+      throw new CommandError(
+        EXIT.denied,
+        'there is no login to keep the choice with',
+        'run beeuni login, or set BEEUNI_PROJECT_ID',
+      );
     }
     const chosen = { namespace, project: name };
     writeConfig(

@@ -1,11 +1,13 @@
 // The control plane as commands use it: found and reached on the first call, with the namespace and project that are meant.
 // Must not know any command. Source: A240 (how a project is chosen).
 import { dirname } from 'node:path';
+import type { BeeuniError } from '#base/errors.ts';
 import { type Client, createClient } from '#base/http/client.ts';
 import { CommandError, EXIT, usageError } from '../failure.ts';
 import type { Io } from '../io.ts';
 import { type Config, readConfig, type Server, type TokenSource } from './config-file.ts';
 import { type GetToken, makeGetToken } from './credential.ts';
+import { type Access, accessHint } from './hints.ts';
 import { type Forward, makeKubectl } from './kubectl.ts';
 import { makeRetryingFetch } from './retrying-fetch.ts';
 import { serverUrl } from './server-url.ts';
@@ -21,6 +23,8 @@ export type Api = Readonly<{
   /** A client; a forwarded port that has closed is opened again. Errors: CommandError. */
   client: () => Promise<Client>;
   reach: () => Promise<Reached>;
+  /** What to do about an error of a call, by where server and token come from; undefined where they have no part in it. */
+  hintOf: (error: BeeuniError) => string | undefined;
   /** Where the server is said to be, in words. */
   describeServer: () => string;
   namespace: () => string;
@@ -34,19 +38,37 @@ export type Api = Readonly<{
 
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
-/** The login in force: the one of the variables wins over the stored one. */
-const loginOf = (
-  io: Io,
-  given: Readonly<{ server: string | undefined }>,
-  stored: Config | undefined,
-): Readonly<{ server: Server; token: TokenSource }> | undefined => {
-  const address = given.server ?? io.env['BEEUNI_SERVER'];
+/** The login in force: the one of the variables wins over the stored one. Errors: CommandError where one is missing. */
+const loginOf = (io: Io, given: Readonly<{ server: string | undefined }>, stored: Config | undefined): Access => {
+  const variable = (name: string): string | undefined => io.env[name] || undefined;
+  const address = given.server ?? variable('BEEUNI_SERVER');
   const token: TokenSource | undefined =
-    io.env['BEEUNI_TOKEN'] === undefined ? stored?.token : { kind: 'environment', name: 'BEEUNI_TOKEN' };
+    variable('BEEUNI_TOKEN') === undefined ? stored?.token : { kind: 'environment', name: 'BEEUNI_TOKEN' };
   const allowHttp = io.env['BEEUNI_ALLOW_HTTP'] === '1';
   const server: Server | undefined =
-    address === undefined ? stored?.server : { kind: 'url', url: serverUrl(address, allowHttp) };
-  return server === undefined || token === undefined ? undefined : { server, token };
+    address === undefined
+      ? stored?.server
+      : { kind: 'url', url: serverUrl(address, allowHttp, 'set BEEUNI_ALLOW_HTTP=1') };
+  if (server === undefined && token === undefined) {
+    throw new CommandError(
+      EXIT.denied,
+      'you are not logged in',
+      'run beeuni login, or set BEEUNI_SERVER and BEEUNI_TOKEN',
+    );
+  }
+  if (server === undefined || token === undefined) {
+    const [what, variableName] =
+      token === undefined
+        ? [`there is no token for ${address}`, 'BEEUNI_TOKEN']
+        : ['no server is named', 'BEEUNI_SERVER'];
+    throw new CommandError(
+      EXIT.denied,
+      `you are not logged in: ${what}`,
+      `set ${variableName} too, or run beeuni login`,
+    );
+  }
+  const serverFrom = given.server !== undefined ? 'option' : address !== undefined ? 'variable' : 'login';
+  return { server, token, serverFrom, isStored: stored !== undefined };
 };
 
 /** The connection of one call of the command line. */
@@ -63,15 +85,7 @@ export const makeApi = (
   };
   const kubectl = makeKubectl(io);
 
-  const login = (): Readonly<{ server: Server; token: TokenSource }> => {
-    const found = loginOf(io, given, config());
-    if (found !== undefined) return found;
-    throw new CommandError(
-      EXIT.denied,
-      'you are not logged in',
-      'run beeuni login, or set BEEUNI_SERVER and BEEUNI_TOKEN',
-    );
-  };
+  const login = (): Access => loginOf(io, given, config());
 
   const baseUrl = async (server: Server): Promise<string> => {
     if (server.kind === 'url') return server.url;
@@ -135,6 +149,7 @@ export const makeApi = (
         unreachable: 'control_plane_unavailable',
       });
     },
+    hintOf: (error) => accessHint(login(), error),
     describeServer: () => {
       const { server } = login();
       return server.kind === 'url'

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { CommandError, EXIT } from '../failure.ts';
 import type { Io } from '../io.ts';
 import type { TokenSource } from './config-file.ts';
+import { TOKEN_WAYS } from './hints.ts';
 import type { Kubectl } from './kubectl.ts';
 
 /** Gives a token that is valid now; `renew` forgets the one before. Errors: CommandError that says how to get one. */
@@ -22,8 +23,6 @@ type KubeUser = Readonly<{
   'client-certificate'?: unknown;
   exec?: Readonly<{ command?: unknown; args?: unknown; env?: unknown; apiVersion?: unknown }>;
 }>;
-
-const WAYS = 'give a service account that may use Beeuni: beeuni login --service-account NAMESPACE/NAME';
 
 const textList = (value: unknown): readonly string[] =>
   Array.isArray(value) ? value.filter((item): item is string => typeof item === 'string') : [];
@@ -52,7 +51,7 @@ const runPlugin = (exec: NonNullable<KubeUser['exec']>, io: Io): Promise<string>
     const timer = setTimeout(() => child.kill('SIGKILL'), EXEC_LIMIT_MS);
     const fail = (why: string): void => {
       clearTimeout(timer);
-      reject(new CommandError(EXIT.denied, `the credential plug-in ${command} of the kube context ${why}`, WAYS));
+      reject(new CommandError(EXIT.denied, `the credential plug-in ${command} of the kube context ${why}`, TOKEN_WAYS));
     };
     child.once('error', () => fail('cannot be started'));
     child.once('close', () => {
@@ -77,7 +76,7 @@ const contextToken = async (kubectl: Kubectl, context: string, io: Io): Promise<
   if (user.exec !== undefined) return runPlugin(user.exec, io);
   const certificate = user['client-certificate-data'] ?? user['client-certificate'];
   const why = certificate === undefined ? 'has no bearer token' : 'uses a client certificate, which is no bearer token';
-  throw new CommandError(EXIT.denied, `the user of the kube context ${context} ${why}`, WAYS);
+  throw new CommandError(EXIT.denied, `the user of the kube context ${context} ${why}`, TOKEN_WAYS);
 };
 
 /** Tokens from one source, asked for once and kept for as long as they are good. */
@@ -89,7 +88,7 @@ export const makeGetToken = (source: TokenSource, kubectl: Kubectl, io: Io): Get
       throw new CommandError(
         EXIT.denied,
         `the variable ${source.name} holds no token`,
-        'set it, or log in: beeuni login',
+        'set it, or log in in another way: beeuni login',
       );
     };
   }

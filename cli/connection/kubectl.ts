@@ -26,7 +26,7 @@ const missing = (): CommandError =>
   new CommandError(
     EXIT.failed,
     'kubectl is not found',
-    'install kubectl, name it with BEEUNI_KUBECTL, or use an address: --server URL',
+    'install kubectl, name it with BEEUNI_KUBECTL, or use none: BEEUNI_SERVER and BEEUNI_TOKEN',
   );
 
 const lastLine = (text: string): string =>
@@ -111,7 +111,7 @@ export const makeKubectl = (io: Pick<Io, 'env' | 'onExit'>): Kubectl => {
           new CommandError(
             EXIT.unavailable,
             `no port of service ${namespace}/${service} could be forwarded: ${lastLine(said) || 'no answer'}`,
-            'you need the right to create pods/portforward there, or an address: beeuni login --server URL',
+            `see kubectl --context ${context} -n ${namespace} get pods; you need the right to create pods/portforward there, or an address: beeuni login --server URL`,
           ),
         );
       });
