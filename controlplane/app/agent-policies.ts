@@ -1,6 +1,6 @@
 // Image policies per project and agent: read, changed under compare-and-set, and told to daemons at the claim.
 // Must not know SQL or HTTP. Source: 40-settings B7 to B11.
-import { ConflictError, InvalidError } from '#base/errors.ts';
+import { InvalidError } from '#base/errors.ts';
 import type { Project } from '#schema/resources/project.ts';
 import type { AgentPolicyChange, AgentPolicyView } from '#schema/rest/agent-policies.ts';
 import { didYouMean } from '#schema/rules/nearest-names.ts';
@@ -12,7 +12,7 @@ import {
   type SavedPolicy,
   visionModeOf,
 } from '#schema/settings/agent-policy.ts';
-import { type Expected, isExpected } from './if-match.ts';
+import { type Expected, isExpected, staleError } from './if-match.ts';
 import type { ProjectStore } from './project-ports.ts';
 import type { SettingsAuthor } from './settings-ports.ts';
 
@@ -129,9 +129,7 @@ export const makeAgentPolicies = ({ store, projects }: AgentPoliciesPorts): Agen
         return AGENT_POLICY_FIELDS.some((field) => after[field] !== before.saved[field]) ? after : undefined;
       });
       if (stale !== undefined) {
-        throw new ConflictError('precondition_failed', 'the policy was changed since it was read; read it again', {
-          details: { current: viewOf(stale) },
-        });
+        throw staleError('the policy', viewOf(stale));
       }
       if (stored === undefined) throw new InvalidError('unknown_agent', `project ${key.project} is gone`);
       return viewOf(stored);

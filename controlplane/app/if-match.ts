@@ -1,8 +1,11 @@
 // The If-Match header of a change: which revision the caller has read. Must not know what has a revision.
-import { InvalidError } from '#base/errors.ts';
+import { ConflictError, InvalidError } from '#base/errors.ts';
 
 /** What the caller expects: any state, or one of these revisions. */
 export type Expected = Readonly<{ kind: 'any' } | { kind: 'revisions'; revisions: readonly number[] }>;
+
+/** For a caller that has read nothing. */
+export const ANY_STATE: Expected = { kind: 'any' };
 
 const MEMBER = /^"(\d{1,15})"$/;
 
@@ -11,7 +14,7 @@ const MEMBER = /^"(\d{1,15})"$/;
  * Errors: InvalidError `invalid_request` for what is no list of validators.
  */
 export const parseIfMatch = (header: string | undefined): Expected => {
-  if (header === undefined || header.trim() === '*') return { kind: 'any' };
+  if (header === undefined || header.trim() === '*') return ANY_STATE;
   const members = header.split(',').map((member) => member.trim());
   if (!members.every((member) => /^(W\/)?"[\x21\x23-\x7e]*"$/.test(member))) {
     throw new InvalidError('invalid_request', 'if-match must be an ETag in quotes, as the last answer gave it');
@@ -28,3 +31,9 @@ export const parseIfMatch = (header: string | undefined): Expected => {
 /** Whether a revision is what the caller expects. */
 export const isExpected = (expected: Expected, revision: number): boolean =>
   expected.kind === 'any' || expected.revisions.includes(revision);
+
+/** The refusal of a change of an older state; `current` is the state that counts, null when it is gone. */
+export const staleError = (what: string, current: unknown): ConflictError =>
+  new ConflictError('precondition_failed', `${what} was changed since it was read; read it again`, {
+    details: { current },
+  });

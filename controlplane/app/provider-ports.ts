@@ -38,8 +38,8 @@ export type ProviderStore = Readonly<{
   create: (id: string, write: ProviderWrite, at: string) => Promise<StoredProvider | undefined>;
   /** Undefined when there is none of this generation. */
   replace: (id: string, generation: number, write: ProviderWrite, at: string) => Promise<StoredProvider | undefined>;
-  /** False when there was none. */
-  remove: (id: string) => Promise<boolean>;
+  /** False when there was none, or none of this generation where one is given. */
+  remove: (id: string, generation: number | undefined) => Promise<boolean>;
   /** Tells operators the names of the registry again. */
   announce: () => Promise<void>;
   generation: () => Promise<number>;

@@ -3,8 +3,9 @@
 import type { Clock } from '#base/clock.ts';
 import { ConflictError, InvalidError, NotFoundError } from '#base/errors.ts';
 import { checkModelName } from '#schema/rules/check-model.ts';
-import { checkBaseUrl, mayConnect } from '#schema/rules/provider-address.ts';
-import type { ProviderInput, ProviderView } from '#schema/settings/providers.ts';
+import { checkBaseUrl, mayCarryKey, mayConnect } from '#schema/rules/provider-address.ts';
+import { type ProviderInput, type ProviderView, RESERVED_PROVIDER_IDS } from '#schema/settings/providers.ts';
+import { ANY_STATE, type Expected, isExpected, staleError } from './if-match.ts';
 import { afterKey, type Page, type PageRequest, pageFrom } from './page.ts';
 import type { Seal } from './ports.ts';
 import { applyDiscovery, compareModels, type Discovery } from './provider-discovery.ts';
@@ -34,14 +35,18 @@ export type ProvidersApp = Readonly<{
   get: (id: string) => Promise<ProviderView>;
   /** Errors: ConflictError `already_exists`, InvalidError `invalid_base_url`, `invalid_provider`, `unknown_model` and its kin. */
   create: (input: ProviderInput) => Promise<ProviderView>;
-  /** Creates or replaces. Errors: as `create`, and ConflictError `provider_referenced` when names in use would stop working. */
+  /**
+   * Creates or replaces. Errors: as `create`, and ConflictError `provider_referenced` when names in use would stop working,
+   * `precondition_failed` with the last state when it is not the one that is expected.
+   */
   put: (
     id: string,
     input: Omit<ProviderInput, 'id'>,
     force: boolean,
+    expected?: Expected,
   ) => Promise<Readonly<{ created: boolean; view: ProviderView }>>;
-  /** Errors: NotFoundError `provider_not_found`, ConflictError `provider_referenced`. */
-  remove: (id: string, force: boolean) => Promise<void>;
+  /** Errors: NotFoundError `provider_not_found`, ConflictError `provider_referenced`, `precondition_failed`. */
+  remove: (id: string, force: boolean, expected?: Expected) => Promise<void>;
   /** Errors: NotFoundError `provider_not_found`. A provider that fails is an answer, not an error. */
   check: (id: string, signal: AbortSignal) => Promise<ProviderCheck>;
   /**
@@ -86,12 +91,22 @@ const viewOf = (stored: StoredProvider): ProviderView => {
 const duplicateOf = (names: readonly string[]): string | undefined =>
   names.find((name, at) => names.indexOf(name) !== at);
 
-const enabledModels = (definition: ProviderDefinition): ReadonlySet<string> =>
-  new Set(
-    definition.enabled
-      ? definition.models.filter((model) => model.enabled && model.retired === undefined).map((model) => model.id)
-      : [],
+/** Models that may be called now, with whether something new may name them. */
+const servedModels = (definition: ProviderDefinition): ReadonlyMap<string, 'usable' | 'retired'> =>
+  new Map(
+    (definition.enabled ? definition.models.filter((model) => model.enabled) : []).map((model) => [
+      model.id,
+      model.retired === undefined ? 'usable' : 'retired',
+    ]),
   );
+
+/** Models that are served no longer, or not as before: a retired one serves what runs, and another kind speaks another API. */
+const lostModels = (before: ProviderDefinition, after: ProviderDefinition): ReadonlySet<string> => {
+  const kept = before.kind === after.kind ? servedModels(after) : new Map<string, never>();
+  const isLost = ([model, state]: readonly [string, string]): boolean =>
+    !kept.has(model) || (state === 'usable' && kept.get(model) === 'retired');
+  return new Set([...servedModels(before)].filter(isLost).map(([model]) => model));
+};
 
 const registeredOf = ({ id, definition, keys, generation }: StoredProvider) => ({
   ...definition,
@@ -127,8 +142,16 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
     }
   };
 
-  /** The definition as it may be saved. */
-  const checked = async (input: Omit<ProviderInput, 'id'>): Promise<ProviderDefinition> => {
+  /** The definition as it may be saved. `hasKeys`: whether calls would carry a key. */
+  const checked = async (
+    id: string,
+    input: Omit<ProviderInput, 'id'>,
+    hasKeys: boolean,
+  ): Promise<ProviderDefinition> => {
+    if (RESERVED_PROVIDER_IDS.includes(id)) {
+      const message = `the id ${id} is reserved: ${id}/… names what the workspace settings give a role; choose another`;
+      throw new InvalidError('invalid_provider', message, { details: { path: 'id' } });
+    }
     const { api_key: _key, credential: _credential, ...definition } = input;
     const duplicate = duplicateOf(definition.models.map((model) => model.id));
     if (duplicate !== undefined) {
@@ -141,17 +164,23 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
       throw new InvalidError('invalid_base_url', message, { details: { path: 'base_url' } });
     };
     if (!verdict.ok) return refuse(verdict.message);
-    if (verdict.address === undefined) {
-      const addresses = await ports.resolveHost(verdict.host);
-      if (!addresses.every((address) => mayConnect(verdict.host, address, allowedAddresses))) {
-        return refuse(
-          'the host of the base URL has an address that is not public; the installation can allow its host or range',
-        );
-      }
+    const { host, address: own } = verdict;
+    const addresses = own === undefined ? await ports.resolveHost(host) : [own];
+    if (!addresses.every((address) => mayConnect(host, address, allowedAddresses))) {
+      return refuse(
+        'the host of the base URL has an address that is not public; the installation can allow its host or range',
+      );
+    }
+    if (hasKeys && !verdict.isEncrypted && !mayCarryKey(host, addresses, allowedAddresses)) {
+      return refuse('a key is not sent over http, where everyone on the way reads it; use https');
     }
     await checkFallback(definition.fallback ?? []);
     return { ...definition, base_url: verdict.url };
   };
+
+  /** Whether calls carry a key after a change. */
+  const carriesKey = ({ keys, secret }: ReturnType<typeof decideCredential>, before?: StoredProvider): boolean =>
+    secret !== undefined || (keys ?? before?.keys ?? []).length > 0;
 
   const credentialOf = (id: string, input: Omit<ProviderInput, 'id'>, before: StoredProvider | undefined) =>
     decideCredential(input, before, { seal: sealProviderKey(ports.seal, id), at: now() });
@@ -160,6 +189,11 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
     const stored = await store.find(id);
     if (stored === undefined) throw new NotFoundError('provider_not_found', `there is no provider ${id}`);
     return stored;
+  };
+
+  const staleProvider = async (id: string): Promise<ConflictError> => {
+    const current = await store.find(id);
+    return staleError(`provider ${id}`, current === undefined ? null : viewOf(current));
   };
 
   const refuseIfReferenced = async (
@@ -177,8 +211,10 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
     );
   };
 
-  const created = async (id: string, input: Omit<ProviderInput, 'id'>, definition: ProviderDefinition) => {
-    const { keys, secret } = credentialOf(id, input, undefined);
+  const created = async (id: string, input: Omit<ProviderInput, 'id'>) => {
+    const credential = credentialOf(id, input, undefined);
+    const { keys, secret } = credential;
+    const definition = await checked(id, input, carriesKey(credential));
     const stored = await store.create(id, { definition: { ...definition, secret }, keys }, now());
     if (stored === undefined) throw new ConflictError('already_exists', `a provider ${id} exists`);
     await ports.onChange();
@@ -191,12 +227,13 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
     definition: ProviderDefinition,
     keys: StoredProvider['keys'] | undefined,
     force: boolean,
+    expected: Expected,
   ): Promise<StoredProvider> => {
-    const kept = enabledModels(definition);
-    const lost = new Set([...enabledModels(before.definition)].filter((model) => !kept.has(model)));
+    const lost = lostModels(before.definition, definition);
     if (lost.size > 0) await refuseIfReferenced(before.id, lost, force);
     const stored = await store.replace(before.id, before.generation, { definition, keys }, now());
     if (stored === undefined) {
+      if (expected.kind !== 'any') throw await staleProvider(before.id);
       throw new ConflictError(
         'conflict',
         `provider ${before.id} changed meanwhile; read it again and repeat the change`,
@@ -228,12 +265,17 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
       return pageFrom(rows.map(viewOf), page.limit, (view) => view.id);
     },
     get: async (id) => viewOf(await found(id)),
-    create: async ({ id, ...input }) => created(id, input, await checked(input)),
-    put: async (id, input, force) => {
-      const definition = await checked(input);
+    create: ({ id, ...input }) => created(id, input),
+    put: async (id, input, force, expected = ANY_STATE) => {
       const before = await store.find(id);
-      if (before === undefined) return { created: true, view: await created(id, input, definition) };
-      const { keys, secret, keepsKeys } = credentialOf(id, input, before);
+      if (before === undefined) {
+        if (expected.kind !== 'any') throw await staleProvider(id);
+        return { created: true, view: await created(id, input) };
+      }
+      if (!isExpected(expected, before.generation)) throw await staleProvider(id);
+      const credential = credentialOf(id, input, before);
+      const { keys, secret, keepsKeys } = credential;
+      const definition = await checked(id, input, carriesKey(credential, before));
       const isElsewhere = new URL(before.definition.base_url).origin !== new URL(definition.base_url).origin;
       if (isElsewhere && keepsKeys) {
         throw new InvalidError(
@@ -242,13 +284,17 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
           { details: { path: input.credential === undefined ? 'api_key' : 'credential' } },
         );
       }
-      const stored = await replaced(before, { ...definition, secret }, keys, force);
+      const stored = await replaced(before, { ...definition, secret }, keys, force, expected);
       return { created: false, view: viewOf(stored) };
     },
-    remove: async (id, force) => {
-      await found(id);
+    remove: async (id, force, expected = ANY_STATE) => {
+      const { generation } = await found(id);
+      if (!isExpected(expected, generation)) throw await staleProvider(id);
       await refuseIfReferenced(id, undefined, force);
-      if (!(await store.remove(id))) throw new NotFoundError('provider_not_found', `there is no provider ${id}`);
+      const isOpen = expected.kind === 'any';
+      if (!(await store.remove(id, isOpen ? undefined : generation))) {
+        throw isOpen ? new NotFoundError('provider_not_found', `there is no provider ${id}`) : await staleProvider(id);
+      }
       await ports.onChange();
     },
     check: async (id, signal) => reached(await found(id), signal),
@@ -263,7 +309,7 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
       const isNews = discovery.added.length + discovery.retired.length + discovery.restored.length > 0;
       if (apply && isNews) {
         const after = applyDiscovery(before.definition.models, discovery, now());
-        await replaced(before, { ...before.definition, models: [...after] }, undefined, force);
+        await replaced(before, { ...before.definition, models: [...after] }, undefined, force, ANY_STATE);
       }
       return { ...discovery, reachable, message, applied: apply, references: references.slice(0, SHOWN_REFERENCES) };
     },

@@ -1,7 +1,6 @@
 // The workspace settings: read, changed as a whole under compare-and-set, and explained. One home for every budget and role.
 // Must not know SQL, HTTP or where the environment was read. Source: 40-settings B1, B12, B22 to B25, D19.
 import type { Clock } from '#base/clock.ts';
-import { ConflictError } from '#base/errors.ts';
 import type { EffectiveSettings, SupervisorChange, SupervisorView } from '#schema/rest/workspace-settings.ts';
 import { checkModelName } from '#schema/rules/check-model.ts';
 import { reasonOutsideRuns } from '#schema/rules/resolve-role.ts';
@@ -18,7 +17,7 @@ import { COMPILED_HAB, HAB_BOUNDS, HAB_NAMES, type HabCoefficients } from '#sche
 import { MODEL_ROLES, ROLE_NAMES, type RoleSlots } from '#schema/settings/roles.ts';
 import { budgetKey, habKey } from '#schema/settings/setting-keys.ts';
 import { type DroppedBudget, type EffectiveBudget, effectiveBudgets } from './effective-budgets.ts';
-import { type Expected, isExpected } from './if-match.ts';
+import { type Expected, isExpected, staleError } from './if-match.ts';
 import type { ReadRegistry } from './provider-ports.ts';
 import { resolveRoles, roleProblems } from './role-models.ts';
 import {
@@ -165,13 +164,7 @@ export const makeSettingsApp = (ports: SettingsPorts): SettingsApp => {
         return writesOfChange(change, before);
       });
       if (stale === undefined) return viewOf(stored);
-      throw new ConflictError(
-        'precondition_failed',
-        'the settings were changed since they were read; read them again',
-        {
-          details: { current: await viewOf(stale) },
-        },
-      );
+      throw staleError('the state of the settings', await viewOf(stale));
     },
     explain: async () => {
       const { stored, saved, knobs, problems } = wholeOf(await store.read());

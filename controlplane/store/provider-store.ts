@@ -91,10 +91,10 @@ export const makeProviderStore = (database: Database): ProviderStore => {
     create: (id, { definition, keys }, at) => change(id, insertProvider(id, definition, at), keys),
     replace: (id, generation, { definition, keys }, at) =>
       change(id, replaceProvider(id, generation, definition, at), keys),
-    remove: (id) =>
+    remove: (id, generation) =>
       database.withTransaction(async (query) => {
         await query(raiseRegistryGeneration());
-        const isRemoved = (await firstRow(query, deleteProvider(id))) !== undefined;
+        const isRemoved = (await firstRow(query, deleteProvider(id, generation))) !== undefined;
         await raiseRegistry(query);
         return isRemoved;
       }),

@@ -83,10 +83,10 @@ export const mirrorFirstKey = (id: string): Statement => ({
   values: [id],
 });
 
-/** Deletes a provider with its keys; a row when there was one. */
-export const deleteProvider = (id: string): Statement<{ id: string }> => ({
-  text: 'delete from providers where id = $1 returning id',
-  values: [id],
+/** Deletes a provider with its keys; a row when there was one, of this generation where one is given. */
+export const deleteProvider = (id: string, generation: number | undefined): Statement<{ id: string }> => ({
+  text: 'delete from providers where id = $1 and ($2::bigint is null or generation = $2) returning id',
+  values: [id, generation ?? null],
 });
 
 /** The registry's generation. */

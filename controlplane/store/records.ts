@@ -2,9 +2,10 @@
 import type { AuditRow, UsageGroup, UsageSum } from '#schema/rest/records.ts';
 import type { AuditFilter, RecordReads, UsageQuestion } from '../app/records.ts';
 import type { Database, Statement } from './statement.ts';
+import { CALL_LIMIT } from './write-records.ts';
 
-const OUTCOME = `case when a.status is null then 'open' when a.status < 400 then 'ok'
-  when a.status < 500 then 'refused' else 'failed' end`;
+const OUTCOME = `case when a.status is null and a.at < now() - interval '${CALL_LIMIT}' then 'unknown'
+  when a.status is null then 'open' when a.status < 400 then 'ok' when a.status < 500 then 'refused' else 'failed' end`;
 
 /** Audit rows below an id, newest first. */
 export const listAudit = (filter: AuditFilter, belowId: number, limit: number): Statement<AuditRow> => ({

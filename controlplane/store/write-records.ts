@@ -3,9 +3,10 @@
 import type { KeyState, StoredAnswer, Write, WriteEnd, WriteRecords } from '#controlplane/app/writes.ts';
 import { type Database, firstRow, type Statement } from './statement.ts';
 
-/** How long a key gives the same answer, and how long a call may run before its key is free again. */
+/** How long a key gives the same answer. */
 const KEY_TTL = '24 hours';
-const CALL_LIMIT = '2 minutes';
+/** How long a call may run: after it its process is taken for dead, its key is free again and its outcome unknown. */
+export const CALL_LIMIT = '2 minutes';
 
 /** A row for a change that begins. */
 export const insertAudit = (write: Write, before: string | undefined): Statement<{ id: number }> => ({

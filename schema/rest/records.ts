@@ -9,8 +9,11 @@ const period = {
   until: z.iso.datetime({ offset: true }).optional(),
 };
 
-/** How a change ended; `open`: it has not, or its process died. */
-export const AUDIT_OUTCOMES = ['ok', 'refused', 'failed', 'open'] as const;
+/**
+ * How a change ended; `open`: it has not yet; `unknown`: longer than any call takes, so its process died on the way and
+ * the change was made or was not. A row that ends later after all says how. Source: B42, docs/decisions/0047.
+ */
+export const AUDIT_OUTCOMES = ['ok', 'refused', 'failed', 'open', 'unknown'] as const;
 
 /**
  * One change. Digests are SHA-256 in hex: of call and body, and of the object's declared state before and after (null

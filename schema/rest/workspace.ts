@@ -57,11 +57,13 @@ export const getProviderRoute = defineRoute({
   auth: auth('/v1/workspace/providers', 'get'),
   params: providerParams,
   responses: { 200: providerView },
+  etag: 'generation',
 });
 
 /**
  * `PUT /v1/workspace/providers/{id}`: whole definition; without `api_key` and `credential` the stored keys stay, and another
- * host in `base_url` does not get them. 409 `provider_referenced` when a model in use would go or be disabled, unless `force=true`.
+ * host in `base_url` does not get them. 409 `provider_referenced` when a model in use would go, be disabled or speak another API,
+ * unless `force=true`. With `If-Match` only that generation is changed: else 412 `precondition_failed` with the last state.
  */
 export const putProviderRoute = defineRoute({
   operationId: 'putProvider',
@@ -74,9 +76,10 @@ export const putProviderRoute = defineRoute({
   query: z.object({ force: z.enum(['true', 'false']).default('false') }),
   body: providerInput.omit({ id: true }),
   responses: { 200: providerView, 201: providerView },
+  etag: 'generation',
 });
 
-/** `DELETE /v1/workspace/providers/{id}`: 409 `provider_referenced` unless `force=true`. */
+/** `DELETE /v1/workspace/providers/{id}`: 409 `provider_referenced` unless `force=true`; `If-Match` as for PUT. */
 export const deleteProviderRoute = defineRoute({
   operationId: 'deleteProvider',
   listener: 'public',
@@ -87,6 +90,7 @@ export const deleteProviderRoute = defineRoute({
   params: providerParams,
   query: z.object({ force: z.enum(['true', 'false']).default('false') }),
   responses: { 204: z.null() },
+  etag: 'generation',
 });
 
 /** `POST /v1/workspace/providers/{id}/check`: asks the provider for its models with the stored key. */

@@ -1,7 +1,7 @@
 // Which base URLs and addresses are let through.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkBaseUrl, isPublicAddress, mayConnect, parseAddress } from './provider-address.ts';
+import { checkBaseUrl, isPublicAddress, mayCarryKey, mayConnect, parseAddress } from './provider-address.ts';
 
 const refused = (text: string, allow: readonly string[] = []): boolean => !checkBaseUrl(text, allow).ok;
 
@@ -41,6 +41,7 @@ test('a base URL with another scheme, credentials, query or fragment is refused'
     'https://u:p@a.example',
     'https://a.example/?x',
     'https://a.example/#x',
+    'https://a.example:0/v1',
     'nonsense',
     '',
   ]) {
@@ -54,6 +55,7 @@ test('a public URL is kept without its trailing slash', () => {
     url: 'https://api.example.com/v1',
     host: 'api.example.com',
     address: undefined,
+    isEncrypted: true,
   });
   assert.equal(refused('https://8.8.8.8/v1'), false);
   assert.equal(refused('https://[2606:4700::1111]/v1'), false);
@@ -69,6 +71,15 @@ test('the allow list lets a named host, a domain or a range through and nothing 
   assert.equal(mayConnect('rebind.example', '169.254.169.254', ['127.0.0.1']), false);
   assert.equal(mayConnect('rebind.example', '::ffff:10.0.0.1', ['10.0.0.0/8']), true);
   assert.equal(mayConnect('rebind.example', 'not an address', ['rebind.example']), false);
+});
+
+test('a key goes unencrypted only to what the installation itself names', () => {
+  assert.equal(mayCarryKey('models.example', ['203.0.114.9'], []), false, 'public');
+  assert.equal(mayCarryKey('models.example', [], ['10.0.0.0/8']), false, 'without an address');
+  assert.equal(mayCarryKey('models.example', [], ['models.example']), true);
+  assert.equal(mayCarryKey('model.demo.svc', ['10.0.0.7'], ['10.0.0.0/8']), true);
+  assert.equal(mayCarryKey('model.demo.svc', ['10.0.0.7', '203.0.114.9'], ['10.0.0.0/8']), false, 'one is elsewhere');
+  assert.equal(mayCarryKey('127.0.0.1', ['127.0.0.1'], ['127.0.0.1']), true);
 });
 
 test('addresses are read as their bytes, and nothing else is an address', () => {

@@ -111,6 +111,13 @@ const namesHost = (host: string, allow: readonly string[]): boolean =>
     return wanted.startsWith('*.') ? host.endsWith(wanted.slice(1)) : host === wanted;
   });
 
+const isNamed = (host: string, address: AddressBytes, allow: readonly string[]): boolean =>
+  namesHost(host, allow) ||
+  allow.some((entry) => {
+    const range = parseRange(entry);
+    return range !== undefined && isIn(address, range);
+  });
+
 /**
  * Whether a connection to `host` may go to `address`: the address is public, or the allow list names the host (exactly
  * or as `*.domain`) or a range that holds the address. An address that cannot be read is refused.
@@ -118,16 +125,24 @@ const namesHost = (host: string, allow: readonly string[]): boolean =>
 export const mayConnect = (host: string, address: string, allow: readonly string[]): boolean => {
   const bytes = parseAddress(address);
   if (bytes === undefined) return false;
-  if (isPublicAddress(bytes) || namesHost(bareHost(host), allow)) return true;
-  return allow.some((entry) => {
-    const range = parseRange(entry);
-    return range !== undefined && isIn(bytes, range);
-  });
+  return isPublicAddress(bytes) || isNamed(bareHost(host), bytes, allow);
 };
 
-/** A base URL that may be saved, without a trailing slash; `address` is set when its host is one. */
+/**
+ * Whether a key may go to a host without encryption: the installation itself names the host, or a range that holds every
+ * address of it, so the way there is its own. Source: docs/decisions/0047.
+ */
+export const mayCarryKey = (host: string, addresses: readonly string[], allow: readonly string[]): boolean =>
+  namesHost(bareHost(host), allow) ||
+  (addresses.length > 0 &&
+    addresses.every((address) => {
+      const bytes = parseAddress(address);
+      return bytes !== undefined && isNamed(bareHost(host), bytes, allow);
+    }));
+
+/** A base URL that may be saved, without a trailing slash; `address` is set when its host is one, `isEncrypted` for https. */
 export type BaseUrlVerdict =
-  | Readonly<{ ok: true; url: string; host: string; address: string | undefined }>
+  | Readonly<{ ok: true; url: string; host: string; address: string | undefined; isEncrypted: boolean }>
   | Readonly<{ ok: false; message: string }>;
 
 const refuse = (message: string): BaseUrlVerdict => ({ ok: false, message });
@@ -143,16 +158,18 @@ export const checkBaseUrl = (text: string, allow: readonly string[]): BaseUrlVer
     return refuse('the base URL must begin with https:// or http://');
   if (url.username !== '' || url.password !== '') return refuse('the base URL must not hold credentials; use api_key');
   if (url.search !== '' || url.hash !== '') return refuse('the base URL must have no query and no fragment');
+  if (url.port === '0') return refuse('the base URL names port 0, which nothing can listen at');
   const host = bareHost(url.hostname);
+  const isEncrypted = url.protocol === 'https:';
   const clean = `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
   const address = parseAddress(host) === undefined ? undefined : host;
   if (address !== undefined) {
     return mayConnect(host, address, allow)
-      ? { ok: true, url: clean, host, address }
+      ? { ok: true, url: clean, host, address, isEncrypted }
       : refuse('the base URL names an address that is not public; the installation can allow its host or range');
   }
   const isLocalName = host === 'localhost' || host.endsWith('.localhost');
   if (isLocalName && !namesHost(host, allow))
     return refuse('the base URL names this machine; the installation can allow its host');
-  return { ok: true, url: clean, host, address: undefined };
+  return { ok: true, url: clean, host, address: undefined, isEncrypted };
 };

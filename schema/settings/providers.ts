@@ -5,6 +5,9 @@ import { z } from 'zod';
 /** Lower-case id of a provider; first part of `provider/model`. */
 export const providerId = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/);
 
+/** Ids that no provider may have: `role/title` is the model that the workspace settings give a role. */
+export const RESERVED_PROVIDER_IDS: readonly string[] = ['role'];
+
 /** Header names that a provider may be sent besides our own. */
 export const ALLOWED_PROVIDER_HEADERS = ['http-referer', 'x-title', 'openai-organization', 'openai-project'] as const;
 

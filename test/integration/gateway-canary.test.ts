@@ -71,7 +71,7 @@ const saveProvider = async (keys: readonly string[]): Promise<void> => {
     models: [{ id: 'scripted-large', price_input_micro_usd: 1_000_000 }],
   });
   const at = new Date().toISOString();
-  await store.remove(id);
+  await store.remove(id, undefined);
   const sealed = keys.map((key, index) => ({
     id: `k${index}`,
     sealed: sealProviderKey(seal, id)(key),

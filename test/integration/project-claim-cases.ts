@@ -119,7 +119,11 @@ export const claimCases = (scene: () => ClaimScene): void => {
         ['judge', null, 'off: nothing is assigned to the role'],
         ['vision', null, 'off: model demo/scripted-large takes no images'],
         ['compaction', 'demo/scripted-small', 'it is assigned to the role'],
-        ['title', null, 'off: nothing is assigned to the role'],
+        [
+          'title',
+          null,
+          'off: nothing is assigned to the role, nothing is assigned to the role judge, the environment names no model',
+        ],
         ['extraction', 'demo/scripted-large', 'it is the model of the run'],
       ],
     );

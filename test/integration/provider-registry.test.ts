@@ -186,6 +186,16 @@ describe('the provider registry', () => {
     );
     const { body } = await world.alice.call(routes.getProviderRoute, { params: { id: 'race' } });
     assert.equal(body.generation, 1 + outcomes.filter((code) => code === 'ok').length);
+    const params = { id: 'race' };
+    const stale = { headers: { 'if-match': '"1"' } };
+    const changed = { params, query: {}, body: definition() };
+    assert.equal(await codeOf(world.alice.call(routes.putProviderRoute, changed, stale)), 'precondition_failed');
+    assert.equal(
+      await codeOf(world.alice.call(routes.deleteProviderRoute, { params, query: {} }, stale)),
+      'precondition_failed',
+    );
+    const read = { headers: { 'if-match': `"${body.generation}"` } };
+    assert.equal(await codeOf(world.alice.call(routes.putProviderRoute, changed, read)), 'ok');
   });
 
   test('FE6 the keys of a Secret are used, and a rotation or a revocation counts within 5 s', async (t) => {

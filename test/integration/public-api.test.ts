@@ -139,7 +139,7 @@ describe('the public API', () => {
     return { enabled, available, source, override };
   };
 
-  test('A208 patchProjectFeatures: a flag is on, off or as the platform has it; the answer says which layer decided', async () => {
+  test('A208 patchProjectFeatures, getProjectFeatures: a flag is on, off or as the platform has it; the answer says which layer decided', async () => {
     const before = await patchFeatures({});
     assert.deepEqual(flagOf(before, 'llm_gateway'), {
       enabled: true,

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { ConflictError, InvalidError } from '#base/errors.ts';
 import { makeRecordWrite, type RecordWrite, type StoredAnswer } from '#controlplane/app/writes.ts';
+import { makeRecordReads } from '#controlplane/store/records.ts';
 import { forgetOldWrites, makeWriteRecords } from '#controlplane/store/write-records.ts';
 import { freshDatabase, type TestDatabase } from '#test/support/postgres.ts';
 
@@ -163,6 +164,24 @@ describe('records of changes', () => {
     assert.equal((await records.claimKey('user:ann', 'key-5', 'd1')).kind, 'running');
     await age('key-5', '3 minutes');
     assert.equal((await records.claimKey('user:ann', 'key-5', 'd1')).kind, 'claimed');
+  });
+
+  test('B42 a row whose process died is open no longer than a call may run, and then unknown', async () => {
+    const reads = makeRecordReads(database.pool);
+    const died = write();
+    const id = await makeWriteRecords(database.pool).begin(died, undefined);
+    const outcomeOf = async (): Promise<string | undefined> =>
+      (await reads.audit({ requestId: died.requestId }, Number.MAX_SAFE_INTEGER, 2))[0]?.outcome;
+    assert.equal(await outcomeOf(), 'open');
+    await database.pool.query({
+      text: `update audit set at = now() - interval '3 minutes' where id = $1`,
+      values: [id],
+    });
+    assert.equal(await outcomeOf(), 'unknown');
+    const filter = { requestId: died.requestId, outcome: 'open' as const };
+    assert.deepEqual(await reads.audit(filter, Number.MAX_SAFE_INTEGER, 2), []);
+    await makeWriteRecords(database.pool).end(id, { status: 200, code: undefined, after: undefined });
+    assert.equal(await outcomeOf(), 'ok', 'it was only slow');
   });
 
   test('a key that could forge a line is refused', async () => {

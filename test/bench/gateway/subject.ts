@@ -76,7 +76,7 @@ const {
   models,
 });
 const at = new Date().toISOString();
-await store.remove(id);
+await store.remove(id, undefined);
 const sealed = sealProviderKey(seal, id)(key);
 await store.create(id, { definition, keys: [{ id: 'default', sealed, lastFour: null, addedAt: at }] }, at);
 
