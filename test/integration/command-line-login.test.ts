@@ -180,7 +180,7 @@ describe('the connection of the command line', { timeout: 120_000 }, () => {
       assert.match(finished.err, message);
     }
     const none = await runCommand(['login'], { ...place, env: { ...place.env, BEEUNI_KUBECTL: '/nowhere/kubectl' } });
-    assert.match(none.err, /kubectl is not found[^]*--server URL/);
+    assert.match(none.err, /kubectl is not found[^]*BEEUNI_SERVER and BEEUNI_TOKEN/);
     assert.equal(existsSync(path('.config')), false);
   });
 });
