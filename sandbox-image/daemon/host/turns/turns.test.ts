@@ -279,4 +279,15 @@ describe('verdictOf', () => {
     assert.equal(verdictOf({ kind: 'aborted' }, 'sandbox').outcome, 'Interrupted');
     assert.equal(verdictOf({ kind: 'completed' }, 'asked').outcome, 'Succeeded');
   });
+
+  it('A142 names the model in an error that is about one, once, and in no other', () => {
+    const said = (code: 'unknown_model' | 'harness_died', message: string, model: string | null) =>
+      verdictOf({ kind: 'failed', code, message }, undefined, model).message;
+    assert.equal(said('unknown_model', 'no such model', 'acme/large-4'), 'no such model (model acme/large-4)');
+    assert.equal(said('unknown_model', 'acme/large-4 is gone', 'acme/large-4'), 'acme/large-4 is gone');
+    assert.equal(said('unknown_model', 'no such model', null), 'no such model');
+    assert.equal(said('harness_died', 'it died', 'acme/large-4'), 'it died');
+    const long = said('unknown_model', 'x'.repeat(2_000), 'acme/large-4') ?? '';
+    assert.deepEqual([long.length, long.endsWith(' (model acme/large-4)')], [1_024, true]);
+  });
 });

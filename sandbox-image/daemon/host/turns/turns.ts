@@ -89,8 +89,30 @@ type Running = {
 
 type Verdict = Readonly<{ outcome: TurnOutcome; code: TurnErrorCode | null; message: string | null }>;
 
-/** What a turn's end means for its prompt. */
-export const verdictOf = (end: TurnEnd, reason: AbortReason | undefined): Verdict => {
+/** Errors that are about the model that was called. */
+const ABOUT_MODEL: ReadonlySet<TurnErrorCode> = new Set([
+  'auth',
+  'context_length',
+  'output_length',
+  'rate_limit',
+  'request_too_large',
+  'unknown_model',
+]);
+const MAX_MESSAGE_CHARACTERS = 1_024;
+
+/**
+ * The message with the model that it is about. What the gateway says holds no name, as digits in it would make a harness
+ * call again; here no harness reads it any more.
+ */
+const naming = (code: TurnErrorCode, message: string, model: string | null): string => {
+  if (model === null || !ABOUT_MODEL.has(code) || message.includes(model))
+    return message.slice(0, MAX_MESSAGE_CHARACTERS);
+  const tail = ` (model ${model})`;
+  return `${message.slice(0, MAX_MESSAGE_CHARACTERS - tail.length)}${tail}`;
+};
+
+/** What a turn's end means for its prompt. `model`: the one that it called; null where that is not known. */
+export const verdictOf = (end: TurnEnd, reason: AbortReason | undefined, model: string | null = null): Verdict => {
   switch (end.kind) {
     case 'completed':
       return { outcome: 'Succeeded', code: null, message: null };
@@ -99,7 +121,7 @@ export const verdictOf = (end: TurnEnd, reason: AbortReason | undefined): Verdic
         ? { outcome: 'Interrupted', code: 'sandbox_lost', message: 'the sandbox was ended while the turn ran' }
         : { outcome: 'Aborted', code: 'aborted', message: 'the turn was aborted' };
     case 'failed':
-      return { outcome: 'Failed', code: end.code, message: end.message.slice(0, 1_024) };
+      return { outcome: 'Failed', code: end.code, message: naming(end.code, end.message, model) };
   }
 };
 
@@ -146,6 +168,12 @@ export const createTurns = (ports: TurnsPorts): Turns => {
     }
   };
 
+  /** The model of a turn. Another agent than the session's may bring its own. */
+  const modelOf = (turn: Turn): string | null => {
+    if (turn.model !== null) return turn.model;
+    return turn.agent === null || turn.agent === ports.defaults.agent ? ports.defaults.model : null;
+  };
+
   const announceStart = (turn: Turn): void => {
     const data = {
       promptId: turn.promptId,
@@ -160,7 +188,7 @@ export const createTurns = (ports: TurnsPorts): Turns => {
 
   const announceEnd = async (current: Running, end: TurnEnd, before: string | null): Promise<void> => {
     const { turn, record } = current;
-    const verdict = verdictOf(end, current.reason);
+    const verdict = verdictOf(end, current.reason, modelOf(turn));
     ports.closeRequests();
     for (const event of closeOpenCalls(record, verdict.code === 'harness_died')) {
       ports.emit(event, place(turn, event.threadId));
