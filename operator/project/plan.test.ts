@@ -2,7 +2,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ProjectSpecInput } from '#schema/resources/project.ts';
-import type { ProjectFact } from '#schema/wire/sync.ts';
+import {
+  type ProjectFact,
+  projectFact,
+  syncedCredentials,
+  syncedManifest,
+  syncedModels,
+  syncedRepository,
+} from '#schema/wire/sync.ts';
 import { controllerSuite } from '#test/support/controller-suite.ts';
 import { ProjectWorld } from '#test/support/project-world.ts';
 import { anInstallation, aProjectFact, NOON_MS } from '#test/support/session-fixtures.ts';
@@ -206,6 +213,28 @@ test('a manifest that became invalid keeps the harness and the agents of the las
   assert.deepEqual(status.manifest.agents, ['coder']);
   assert.equal(status.harness?.id, 'opencode');
   assert.match(status.conditions?.[0]?.message ?? '', /beeuni\.yaml:3:7: wrong indentation/);
+});
+
+test('no condition repeats its reason as its message, whatever the control plane answers without words', () => {
+  const base = aProjectFact();
+  const answers: readonly Partial<ProjectFact>[] = [
+    ...syncedModels.shape.reason.options.map((reason) => ({ models: { ...base.models, reason, message: '' } })),
+    ...syncedCredentials.shape.reason.options.map((reason) => ({ credentials: { reason, message: '' } })),
+    ...syncedRepository.shape.reason.options.map((reason) => ({
+      repository: { ...base.repository, reason, message: '' },
+    })),
+    ...projectFact.shape.release.shape.reason.options.map((reason) => ({
+      release: { ...base.release, reason, current: null },
+    })),
+    ...syncedManifest.shape.reason.options.map((reason) => manifest({ reason, errors: [] })),
+  ];
+  assert.ok(answers.length > 25);
+  for (const answer of answers) {
+    for (const { type, reason, message } of planProject(synced({}, answer)).status?.conditions ?? []) {
+      assert.ok(message.includes(' '), `${type} ${reason}: ${message}`);
+      if (type !== 'Ready') assert.ok(!message.includes(`: ${reason}`) && message !== reason, `${type}: ${message}`);
+    }
+  }
 });
 
 test('D10 the control plane is told once of a Secret that changed, and not of one that did not', () => {
