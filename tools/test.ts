@@ -1,5 +1,5 @@
 // Runs the test tiers: `node tools/test.ts [--update-golden] [--serial] [all | check | unit | repo | integration | harness | fuzz | e2e | chart]…`.
-// Without names all run, in two lanes side by side: the whole node waits most of the time, so it does not hold up the others.
+// Without names all run, in lanes side by side: the real programs wait most of the time, so no lane holds up the others.
 // Every tier has a minimum number of files, because a glob that matches nothing would pass; a tier that cannot run on
 // this machine is named with its reason, and BEEUNI_REQUIRE_TIERS=1 turns that into a failure.
 import { spawn } from 'node:child_process';
@@ -76,7 +76,7 @@ const tiers: Readonly<Record<string, Tier>> = {
     globs: ['test/e2e/*.test.ts'],
     minimumFiles: 2,
     timeoutMs: 2_400_000,
-    concurrency: 1,
+    concurrency: 2,
     postgres: false,
     missing: missingPrerequisites,
   },
@@ -96,10 +96,7 @@ process.env['NODE_COMPILE_CACHE'] ??= `${root}/.tools/compile-cache`;
 const updateGolden = process.argv.includes('--update-golden');
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));
 const isAll = wanted.length === 0 || wanted.includes('all');
-const LANES = [
-  ['check', 'unit', 'repo', 'integration', 'harness'],
-  ['e2e', 'fuzz'],
-] as const;
+const LANES = [['check', 'unit', 'repo', 'integration'], ['harness', 'fuzz'], ['e2e']] as const;
 
 const startedAt = performance.now();
 const elapsed = (): string => `${((performance.now() - startedAt) / 1000).toFixed(0)} s`;
