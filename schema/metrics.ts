@@ -2,8 +2,10 @@
 // name of a project only where it is marked and the installation wants it.
 // Source: 10-kubernetes §10.
 import { counter, gauge, histogram } from './define-metric.ts';
+import { turnOutcome } from './events/envelope.ts';
+import { CONDITION_STATUSES, PROJECT_CONDITIONS } from './resources/conditions.ts';
 import { PROJECT_PHASES } from './resources/project.ts';
-import { FAILURE_CATEGORIES, SESSION_PHASES } from './resources/session.ts';
+import { FAILURE_CATEGORIES, SESSION_PHASES, SUSPENSION_REASONS } from './resources/session.ts';
 
 /** Kinds that our processes list, watch or write. */
 export const KUBE_KINDS = [
@@ -169,6 +171,8 @@ export const HTTP_METRICS = {
     listener: LISTENERS,
   }),
   streamsActive: gauge('streams_active', 'Open event streams.'),
+  streamEventsTotal: counter('stream_events_total', 'Events that were written to readers of event streams.'),
+  terminalsActive: gauge('terminals_active', 'Terminals that clients are joined to.'),
   streamResumesTotal: counter('stream_resumes_total', 'Event streams that began, by how.', {
     result: ['new', 'resumed', 'reset'],
   }),
@@ -259,6 +263,33 @@ export const FACTS_METRICS = {
 } as const;
 
 const HARNESS = ['opencode', 'pi', 'beaver', 'other'] as const;
+const START_KINDS = ['cold', 'resume'] as const;
+
+/** Of turns and the event log, as the control plane stores them. */
+export const SESSION_METRICS = {
+  turnsTotal: counter('turns_total', 'Turns that ended, by harness and outcome.', {
+    harness: HARNESS,
+    outcome: turnOutcome.options,
+  }),
+  turnDurationSeconds: histogram(
+    'turn_duration_seconds',
+    'Time from the beginning of a turn to its end.',
+    { harness: HARNESS },
+    [1, 2, 5, 10, 30, 60, 120, 300, 600, 1_200, 3_600],
+  ),
+  toolCallsTotal: counter('tool_calls_total', 'Tool calls of agents that ended, by outcome.', {
+    outcome: ['completed', 'error', 'aborted'],
+  }),
+  eventAppendsTotal: counter('event_appends_total', 'Appends of daemons to event logs, by what became of them.', {
+    result: ['stored', 'refused', 'failed'],
+  }),
+  eventAppendDurationSeconds: histogram(
+    'event_append_duration_seconds',
+    'Duration of the transactions that store appends; one may hold many.',
+    {},
+    [0.001, ...FAST_SECONDS],
+  ),
+} as const;
 
 /** Of Projects and Sessions, as the operator sees them. */
 export const FLEET_METRICS = {
@@ -267,6 +298,38 @@ export const FLEET_METRICS = {
   sessionsQueued: gauge('sessions_queued', 'Sessions that wait for a place.'),
   sessionFailuresTotal: counter('session_failures_total', 'Failures of starts and sandboxes.', {
     category: FAILURE_CATEGORIES,
+  }),
+  sessionStartsTotal: counter(
+    'session_starts_total',
+    'Starts of sandboxes that became Ready or failed; cold is the first one of a Session, resume every later one.',
+    { harness: HARNESS, kind: START_KINDS, result: ['ready', 'failed'] },
+  ),
+  sessionStartDurationSeconds: histogram(
+    'session_start_duration_seconds',
+    'Time from the making of a pod until its Session was Ready, in whole seconds.',
+    { harness: HARNESS, kind: START_KINDS },
+    [1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 300, 600],
+  ),
+  sessionSuspendsTotal: counter('session_suspends_total', 'Sessions that were suspended, by reason.', {
+    reason: SUSPENSION_REASONS,
+  }),
+  sessionWakesTotal: counter('session_wakes_total', 'Sessions that were to run again, by why they were suspended.', {
+    reason: SUSPENSION_REASONS,
+  }),
+  sessionDisruptionsTotal: counter('session_disruptions_total', 'Sandboxes that were lost by no fault of their own.', {
+    reason: FAILURE_CATEGORIES,
+  }),
+  turnsActive: gauge('turns_active', 'Sessions in which a turn runs or waits for a person.', { harness: HARNESS }),
+  isolationNotEnforced: gauge(
+    'isolation_not_enforced',
+    'Sandboxes from which a connection succeeded that their network policy forbids.',
+  ),
+  projectCondition: gauge('project_condition', 'Projects by the status of each of their conditions.', {
+    type: Object.keys(PROJECT_CONDITIONS),
+    status: CONDITION_STATUSES,
+  }),
+  orphans: gauge('orphans', 'Children whose Session is not there.', {
+    kind: ['Pod', 'NetworkPolicy', 'PersistentVolumeClaim'],
   }),
   finalizerTimeoutsTotal: counter('finalizer_timeouts_total', 'Sessions that were let go before their clean-up ended.'),
   projectSyncsTotal: counter('project_syncs_total', 'Syncs that were asked for.', {
@@ -284,5 +347,6 @@ export const METRICS = {
   ...HTTP_METRICS,
   ...GATEWAY_METRICS,
   ...FACTS_METRICS,
+  ...SESSION_METRICS,
   ...FLEET_METRICS,
 } as const;

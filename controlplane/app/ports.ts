@@ -87,6 +87,10 @@ export type EndedTurn = Readonly<{
   message: string | null;
   abortAsked: boolean;
   attempt: number;
+  harness: string | null;
+  /** RFC 3339. `startedAt` is null for a turn that never began. */
+  startedAt: string | null;
+  endedAt: string;
 }>;
 
 /** What becomes of it. `requeue`: the prompt waits again, so this end is not final. */

@@ -12,6 +12,9 @@ const ended = (changes: Partial<EndedTurn>): EndedTurn => ({
   message: null,
   abortAsked: false,
   attempt: 1,
+  harness: 'pi',
+  startedAt: null,
+  endedAt: '2026-11-30T12:00:00Z',
   ...changes,
 });
 
@@ -52,6 +55,9 @@ test('no prompt runs more than twice, and success never runs again', () => {
     message: fc.option(fc.string()),
     abortAsked: fc.boolean(),
     attempt: fc.integer({ min: 1, max: 5 }),
+    harness: fc.constant('pi'),
+    startedAt: fc.constant(null),
+    endedAt: fc.constant('2026-11-30T12:00:00Z'),
   });
   fc.assert(
     fc.property(anyEnd, (end) => {

@@ -14,6 +14,8 @@ export type FanOutPorts = Readonly<{
   onError: (error: unknown) => void;
   /** Told how each stream began: from the start, resumed, or reset. */
   onOpen: (how: 'new' | 'resumed' | 'reset') => void;
+  /** Told of the events that were written to a reader. */
+  onSent?: ((events: number) => void) | undefined;
   /** How long a reader may take nothing before it is dropped; 30 s when absent. Source: FD6. Units: milliseconds. */
   stuckMs?: number | undefined;
 }>;
@@ -107,6 +109,7 @@ export const makeFanOut = (ports: FanOutPorts): FanOut => {
   /** Sends frames after a place and waits for the reader after every so many bytes; false once it is gone. */
   const send = async (request: StreamRequest, after: number, list: readonly Frame[], sink: EventSink) => {
     let unread = 0;
+    let sent = 0;
     if (list[0] !== undefined && list[0].seq !== after + 1) {
       const range = { firstSeq: list[0].seq, headSeq: list.at(-1)?.seq ?? list[0].seq };
       if (!sink.write(controlFrame('reset', request.sessionUid, range))) return false;
@@ -120,7 +123,9 @@ export const makeFanOut = (ports: FanOutPorts): FanOut => {
         unread = frame.bytes;
       }
       if (!sink.write(frame.text)) return false;
+      sent += 1;
     }
+    if (sent > 0) ports.onSent?.(sent);
     return true;
   };
 

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { ConflictError, InvalidError } from '#base/errors.ts';
 import { type DaemonEvent, EVENT_DATA, MAX_EVENT_BYTES } from '#schema/events/envelope.ts';
 import type { DecideTurnEnd } from '../app/ports.ts';
-import { type Ending, storeEndings } from './end-turns.ts';
+import { type Ending, endedTurnOf, storeEndings } from './end-turns.ts';
 import {
   advanceLogs,
   appendContinuations,
@@ -95,7 +95,7 @@ const endingOf = (turn: TurnRow, event: DaemonEvent, seq: number, decide: Decide
   const { outcome, code, message, summary, commit } = parsed.success
     ? parsed.data
     : ({ outcome: 'Failed', code: 'unknown', message: null, summary: null, commit: null } as const);
-  const verdict = decide({ outcome, code, message, abortAsked: turn.abort_asked, attempt: turn.attempt });
+  const verdict = decide({ outcome, code, message, ...endedTurnOf(turn, event.at) });
   return { turn, verdict, at: event.at, summary, commit, seq };
 };
 
@@ -147,9 +147,16 @@ const place = (log: Log, append: Append, event: DaemonEvent, turns: Turns, effec
   effects.rows.push(rowOf(append, event, log.headSeq, JSON.stringify({ blob: { bytes, sha256 } })));
 };
 
-/** Appends with effects, resends and everything that has to be refused: one transaction under the sessions' locks. */
-const storeChecked = (database: Database, decide: DecideTurnEnd, batch: readonly Append[]): Promise<AppendResult[]> =>
+/** Appends with effects, resends and everything that has to be refused: one transaction under the sessions' locks. `fresh` gets the new events. */
+const storeChecked = (
+  database: Database,
+  decide: DecideTurnEnd,
+  batch: readonly Append[],
+  fresh: DaemonEvent[],
+): Promise<AppendResult[]> =>
   database.withTransaction(async (query) => {
+    // The transaction may run again.
+    fresh.length = 0;
     const uids = [...new Set(batch.map((append) => append.sessionUid))];
     const logs = new Map<string, Log>();
     for (const session of await query(lockSessions(uids))) {
@@ -170,6 +177,7 @@ const storeChecked = (database: Database, decide: DecideTurnEnd, batch: readonly
       const events = newEvents(log, append);
       if (!Array.isArray(events)) return { refused: events };
       if (log === undefined) throw new Error('an append was taken for a log that is not there');
+      fresh.push(...events);
       for (const event of events) place(log, append, event, turns, effects, decide);
       return { acknowledgedN: log.acknowledgedN, headSeq: log.headSeq };
     });
@@ -177,9 +185,12 @@ const storeChecked = (database: Database, decide: DecideTurnEnd, batch: readonly
     return results;
   });
 
+/** Told of the events that were stored and were not there before. Must not throw. */
+export type OnStored = (events: readonly DaemonEvent[]) => void;
+
 /** Gives back the function that stores a batch: what only continues its log in one statement, the rest checked. */
 export const makeStoreBatch =
-  (database: Database, decide: DecideTurnEnd): StoreBatch =>
+  (database: Database, decide: DecideTurnEnd, onStored: OnStored = () => {}): StoreBatch =>
   async (batch) => {
     const plain = plainContinuations(batch);
     const heads = new Map<string, Readonly<{ acknowledgedN: number; headSeq: number }>>();
@@ -191,7 +202,10 @@ export const makeStoreBatch =
       });
     }
     const rest = batch.filter((append) => !heads.has(append.sessionUid));
-    const checked = rest.length === 0 ? [] : await storeChecked(database, decide, rest);
+    const fresh: DaemonEvent[] = [];
+    const checked = rest.length === 0 ? [] : await storeChecked(database, decide, rest, fresh);
+    for (const append of batch) if (heads.has(append.sessionUid)) fresh.push(...append.events);
+    onStored(fresh);
     let at = 0;
     return batch.map((append) => heads.get(append.sessionUid) ?? checked[at++] ?? { refused: new Error('no result') });
   };

@@ -3,7 +3,7 @@
 // Source: D17, J12.
 import type { EventType } from '#schema/events/envelope.ts';
 import { openCallsOf } from '#schema/rules/open-calls.ts';
-import type { DecideTurnEnd, TurnVerdict } from '../app/ports.ts';
+import type { DecideTurnEnd, EndedTurn, TurnVerdict } from '../app/ports.ts';
 import { advanceLogs, insertEvents, listCallEvents } from './events.ts';
 import { endRequests, listOpenOf } from './human-requests.ts';
 import { endPrompts } from './prompts.ts';
@@ -21,6 +21,18 @@ export type Ending = Readonly<{
   /** Place of the terminal event. */
   seq: number;
 }>;
+
+/** What the rule is told of a turn that ends. */
+export const endedTurnOf = (
+  turn: TurnRow,
+  endedAt: string,
+): Pick<EndedTurn, 'abortAsked' | 'attempt' | 'harness' | 'startedAt' | 'endedAt'> => ({
+  abortAsked: turn.abort_asked,
+  attempt: turn.attempt,
+  harness: turn.harness,
+  startedAt: turn.started_at,
+  endedAt,
+});
 
 /** Writes ends to turns and prompts. The caller raises the facts. */
 export const storeEndings = async (query: Query, endings: readonly Ending[]): Promise<void> => {
@@ -105,8 +117,8 @@ export const interruptOpenTurn = async (
   const events = await endOpenRequests(query, session, cause.at);
   let verdict: TurnVerdict | undefined;
   if (turn !== undefined) {
-    const { abort_asked: abortAsked, attempt } = turn;
-    verdict = decide({ outcome: 'Interrupted', code: 'sandbox_lost', message: cause.message, abortAsked, attempt });
+    const lost = { outcome: 'Interrupted', code: 'sandbox_lost', message: cause.message } as const;
+    verdict = decide({ ...lost, ...endedTurnOf(turn, cause.at) });
     const { outcome, code, message } = verdict;
     events.push(...(await endOpenCalls(query, turn)), {
       type: 'turn.ended',

@@ -16,9 +16,14 @@ export type TurnRow = Readonly<{
   thread_id: string | null;
   ended_at: string | null;
   start_seq: number | null;
+  /** RFC 3339; null for a turn that was taken and never began. */
+  started_at: string | null;
+  /** The harness that the session claimed last. */
+  harness: string | null;
 }>;
 
-const COLUMNS = 'id, session_uid, prompt_id, generation, attempt, abort_asked, thread_id, ended_at, start_seq';
+const COLUMNS = `id, session_uid, prompt_id, generation, attempt, abort_asked, thread_id, ended_at, start_seq, started_at,
+  (select harness from sessions where uid = session_uid) as harness`;
 
 /** Records that a prompt was taken. */
 export const insertTurn = (

@@ -17,6 +17,7 @@ import type { ClaimConfig } from '../app/ports.ts';
 import { makePrompts, type Prompts } from '../app/prompts.ts';
 import type { PreparePin } from '../app/run-settings.ts';
 import { makeSeenSessions } from '../app/seen-sessions.ts';
+import { countingAppends, countingTurnEnds, toolOutcomes } from '../app/session-counts.ts';
 import { makeLifecycle } from '../app/session-lifecycle.ts';
 import { makeSessionReading, type SessionReading } from '../app/session-reading.ts';
 import type { SessionKey } from '../app/session-records.ts';
@@ -121,7 +122,15 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
   });
 
   const inbox = makePromptInbox(database);
-  const ends = makeSessionEnds(database, decideTurnEnd);
+  const { instruments } = wiring;
+  const decide = countingTurnEnds(decideTurnEnd, ({ harness, outcome, seconds }) => {
+    instruments.turnsTotal.inc({ harness, outcome });
+    if (seconds !== undefined) instruments.turnDurationSeconds.observe({ harness }, seconds);
+  });
+  const storeBatch = makeStoreBatch(database, decide, (events) => {
+    for (const outcome of toolOutcomes(events)) instruments.toolCallsTotal.inc({ outcome });
+  });
+  const ends = makeSessionEnds(database, decide);
   const capabilities = async (uid: string): Promise<readonly string[] | undefined> =>
     (await firstRow(query, readCapabilities(uid)))?.capabilities ?? undefined;
   const prompts = makePrompts({
@@ -176,7 +185,7 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
     findProject: resources.projects.find,
     claimConfig: wiring.claimConfig,
     keyOf,
-    storeClaim: makeStoreClaim(database, decideTurnEnd),
+    storeClaim: makeStoreClaim(database, decide),
     newCredential: () => newSessionCredential(randomBytes),
     newDaemonCredential: () => newDaemonCredential(randomBytes),
     sealDaemonCredential: (text, sessionUid) => seal(text, daemonCredentialContext(sessionUid)),
@@ -211,7 +220,8 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
     },
     clock,
     onError: warn('reading an event log failed'),
-    onOpen: (how) => wiring.instruments.streamResumesTotal.inc({ result: how }),
+    onOpen: (how) => instruments.streamResumesTotal.inc({ result: how }),
+    onSent: (events) => instruments.streamEventsTotal.inc({}, events),
   });
 
   const seen = makeSeenSessions({
@@ -257,13 +267,14 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
   });
   resources.projects.onChange((uid) => claimWaker.wake(uid));
 
+  let openTerminals = 0;
   return {
     sandbox: makeSandboxHandlers({
       // A held claim must not hold up the end of the process; its pod asks again.
       claim: (caller, request, signal) =>
         counted(
           claim(caller, request, AbortSignal.any([signal, wiring.stopping])),
-          (result) => wiring.instruments.claimsTotal.inc({ result }),
+          (result) => instruments.claimsTotal.inc({ result }),
           ({ state }) => state,
         ),
       reportHealth: health.report,
@@ -273,7 +284,13 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
         limits: config.settingsEnvironment.limits,
         findSessionByUid: resources.sessions.findByUid,
       }),
-      appendEvents: makeAppendEvents({ storeBatch: makeStoreBatch(database, decideTurnEnd), isDataError }),
+      appendEvents: makeAppendEvents({
+        storeBatch: countingAppends(storeBatch, clock, (counts, seconds) => {
+          for (const { result, appends } of counts) instruments.eventAppendsTotal.inc({ result }, appends);
+          instruments.eventAppendDurationSeconds.observe({}, seconds);
+        }),
+        isDataError,
+      }),
       onBye: (sessionUid, reason) => log.info('a daemon says good-bye', { sessionUid, reason }),
     }),
     internal: makeInternalSessionHandlers({ streamFacts, lifecycle }),
@@ -289,7 +306,16 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
     callDaemon: daemons.call,
     openTerminal: async (uid, terminal, handshake, signal) => {
       const opened = await openTerminal(await daemons.reach(uid), terminal, handshake, signal);
-      return (_request, socket, head) => joinSockets(socket, head, opened);
+      return async (_request, socket, head) => {
+        openTerminals += 1;
+        instruments.terminalsActive.set({}, openTerminals);
+        try {
+          await joinSockets(socket, head, opened);
+        } finally {
+          openTerminals -= 1;
+          instruments.terminalsActive.set({}, openTerminals);
+        }
+      };
     },
     readHealth: health.read,
     isListening: listener.isConnected,

@@ -1,12 +1,11 @@
 // The session controller: its parts put together, what wakes it, and the rights it needs.
 // Must not decide anything: plan.ts does. Source: 10-kubernetes §5.
 import type { Clock } from '#base/clock.ts';
-import type { Instruments } from '#base/metrics.ts';
 import type { Priority } from '#kube/queue.ts';
 import { apiVersionOf, SESSIONS } from '#kube/resource-types.ts';
-import type { FLEET_METRICS } from '#schema/metrics.ts';
 import type { SessionStatus } from '#schema/resources/session.ts';
 import { REGISTRY_UID } from '#schema/wire/sync.ts';
+import { countStatus, type FleetCounters } from '../fleet-metrics.ts';
 import { BY_PROJECT, sessionKeysOf } from '../runtime/caches.ts';
 import { shortHash } from '../runtime/canonical.ts';
 import type { Controller, RbacRule } from '../runtime/controller.ts';
@@ -22,6 +21,7 @@ import { makeSessionPerform, type PerformPorts } from './perform.ts';
 import { planSession, sessionFailure } from './plan.ts';
 import { isRunning } from './pod-signs.ts';
 import { StartSlots } from './start-slots.ts';
+import { statusCounts } from './status-counts.ts';
 
 /** The rights of this controller. Source: 10-kubernetes §9. */
 export const SESSION_RBAC: readonly RbacRule[] = [
@@ -49,7 +49,7 @@ export type SessionControllerPorts = Omit<ObservePorts, 'slots' | 'memory' | 'fa
   Omit<PerformPorts, 'slots' | 'memory'> &
   Readonly<{
     facts: Facts;
-    metrics: Pick<Instruments<typeof FLEET_METRICS>, 'sessionFailuresTotal'>;
+    metrics: FleetCounters;
     add: (key: string, priority: Priority) => void;
   }>;
 
@@ -110,10 +110,7 @@ export const makeSessionController = (
   const { perform, writeStatus } = makeSessionPerform({ ...ports, slots, memory });
   const writeAndCount: typeof writeStatus = async (o, status, signal) => {
     await writeStatus(o, status, signal);
-    const { failure } = status;
-    const before = o.session.status?.failure;
-    if (failure === undefined || (before?.since === failure.since && before.category === failure.category)) return;
-    ports.metrics.sessionFailuresTotal.inc({ category: failure.category });
+    for (const count of statusCounts(o.session.status, status)) countStatus(count, ports.metrics);
   };
   const projectWakes = new Pacer({ clock, perSecond: WAKES_PER_SECOND, pass: (key) => add(key, 'resync') });
   const factWakes = new Pacer({ clock, perSecond: CONTROL_PLANE_WAKES_PER_SECOND, pass: (key) => add(key, 'resync') });
