@@ -5,7 +5,7 @@ export PATH := $(ROOT)/.tools/node/bin:$(ROOT)/node_modules/.bin:$(PATH)
 NODE := node --disable-warning=ExperimentalWarning
 
 .DEFAULT_GOAL := help
-.PHONY: help up down cluster images install demo test test-unit test-repo test-integration test-harness test-fuzz test-e2e check generate verify fix golden schema chart bench setup setup-harness setup-cluster setup-test
+.PHONY: help up down cluster images install demo test test-unit test-repo test-integration test-harness test-fuzz test-contract test-e2e check generate verify fix golden schema chart bench setup setup-harness setup-cluster setup-test
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,8 @@ test-harness: setup-harness ## tests with the real harness programs
 	@$(NODE) tools/test.ts harness
 test-fuzz: setup-test ## a fuzzer from PyPI against the public API
 	@$(NODE) tools/test.ts fuzz
+test-contract: setup-test ## the contract of a session on both harnesses, in containers of the sandbox image
+	@$(NODE) tools/test.ts contract
 test-e2e: setup-test ## tests on a whole one-node cluster
 	@$(NODE) tools/test.ts e2e
 

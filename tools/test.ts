@@ -1,4 +1,4 @@
-// Runs the test tiers: `node tools/test.ts [--update-golden] [--serial] [all | check | unit | repo | integration | harness | fuzz | e2e | chart]…`.
+// Runs the test tiers: `node tools/test.ts [--update-golden] [--serial] [all | check | unit | repo | integration | harness | contract | e2e | fuzz | chart]…`.
 // Without names all run, in lanes side by side: the real programs wait most of the time, so no lane holds up the others.
 // Every tier has a minimum number of files, because a glob that matches nothing would pass; a tier that cannot run on
 // this machine is named with its reason, and BEEUNI_REQUIRE_TIERS=1 turns that into a failure.
@@ -62,7 +62,7 @@ const tiers: Readonly<Record<string, Tier>> = {
     postgres: false,
     missing: nothing,
     // The same cases and the same table, in containers of the sandbox image.
-    elsewhere: { tier: 'e2e', files: ['test/harness/contract.test.ts'] },
+    elsewhere: { tier: 'contract', files: ['test/harness/contract.test.ts'] },
   },
   fuzz: {
     globs: ['test/fuzz/*.test.ts'],
@@ -72,11 +72,20 @@ const tiers: Readonly<Record<string, Tier>> = {
     postgres: false,
     missing: missingFuzzer,
   },
+  // Needs the sandbox image, but no node.
+  contract: {
+    globs: ['test/e2e/contract.test.ts'],
+    minimumFiles: 1,
+    timeoutMs: 2_400_000,
+    concurrency: 1,
+    postgres: false,
+    missing: missingPrerequisites,
+  },
   e2e: {
-    globs: ['test/e2e/*.test.ts'],
+    globs: ['test/e2e/!(contract).test.ts'],
     minimumFiles: 2,
     timeoutMs: 2_400_000,
-    concurrency: 2,
+    concurrency: 1,
     postgres: false,
     missing: missingPrerequisites,
   },
@@ -96,7 +105,11 @@ process.env['NODE_COMPILE_CACHE'] ??= `${root}/.tools/compile-cache`;
 const updateGolden = process.argv.includes('--update-golden');
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));
 const isAll = wanted.length === 0 || wanted.includes('all');
-const LANES = [['check', 'unit', 'repo', 'integration'], ['harness', 'fuzz'], ['e2e']] as const;
+const LANES = [
+  ['check', 'unit', 'repo', 'integration'],
+  ['contract', 'harness'],
+  ['e2e', 'fuzz'],
+] as const;
 
 const startedAt = performance.now();
 const elapsed = (): string => `${((performance.now() - startedAt) / 1000).toFixed(0)} s`;
