@@ -12,6 +12,7 @@ import { type DaemonConfig, readConfig } from './config.ts';
 import { ADAPTER_IDS, findAdapter } from './harness/resolver.ts';
 import { findMountProblems, mountProblemText } from './host/boot/data-mounts.ts';
 import { beginProbe, PROBE_LIMIT_MS, type Probe, probeIsolation, tryTcp } from './host/boot/isolation-probe.ts';
+import { waitForNetwork } from './host/boot/open-network.ts';
 import { claimSession } from './host/claim.ts';
 import { makeClaim, makeSessionCalls } from './host/control-plane.ts';
 import { createDaemonState } from './host/daemon-state.ts';
@@ -137,6 +138,7 @@ const findSession = async (): Promise<ClaimAnswer | undefined> => {
     end('data_mount', mountProblemText(problem));
     return undefined;
   }
+  await waitForNetwork(config.controlPlaneUrl, clock, asked.signal);
   const claim = makeClaim({ baseUrl: config.controlPlaneUrl, tokenFile: config.tokenFile });
   const request = { daemonVersion: packageJson.version, adapters: [...ADAPTER_IDS], harness: config.harness };
   try {

@@ -1,8 +1,8 @@
 // Finds out whether the network policy of this pod is in force, by a connection that must fail. New pods are open for a
 // moment on some network plug-ins, so one open answer proves nothing. Must not know what follows from the verdict.
 // Source: 10-kubernetes §7, sandbox-pod §9.
-import { connect } from 'node:net';
 import { type Clock, sleep } from '#base/clock.ts';
+import { connectTcp } from './connect-tcp.ts';
 
 /** The verdict, in the words of the health document. */
 export type Isolation = 'enforced' | 'not-enforced' | 'not-probed';
@@ -19,18 +19,8 @@ export const PROBE_LIMIT_MS = { report: 2_000, require: 10_000 } as const;
 /** A try against a TCP address. Anything but an open connection counts as closed. */
 export const tryTcp =
   (host: string, port: number): TryConnect =>
-  (limitMs) =>
-    new Promise((resolve) => {
-      const socket = connect({ host, port });
-      const end = (open: boolean): void => {
-        clearTimeout(timer);
-        socket.destroy();
-        resolve(open);
-      };
-      const timer = setTimeout(() => end(false), limitMs);
-      socket.once('connect', () => end(true));
-      socket.once('error', () => end(false));
-    });
+  async (limitMs) =>
+    (await connectTcp(host, port, limitMs)) === 'open';
 
 /** Gives a verdict each time it is asked. */
 export type Probe = () => Promise<Isolation>;
