@@ -15,9 +15,8 @@ import {
 import type { Route, RouteInput } from '#schema/define-route.ts';
 import { PROBLEMS, type ProblemCode, type ProblemCodeOf } from '#schema/problem.ts';
 import { readLines, readSse } from './read-stream.ts';
+import { type Answer, readText, type Sent, send as sendPlainly } from './send.ts';
 
-/** Largest answer that is read of a route that is no stream. Units: bytes. */
-export const MAX_ANSWER_BYTES = 16_777_216;
 /** Time limit of a call that sets none. Units: milliseconds. */
 export const DEFAULT_CALL_TIMEOUT_MS = 30_000;
 
@@ -30,7 +29,8 @@ export type ClientOptions = Readonly<{
   /** Who is called, in messages: `the control plane`. */
   peer: string;
   unreachable: ProblemCodeOf<'unavailable'>;
-  fetch?: typeof fetch | undefined;
+  /** How calls are sent: `fetch` for one, with its redirects left alone; our own way when absent. */
+  fetch?: ((url: string, sent: Sent & { redirect: 'manual' }) => Promise<Answer>) | undefined;
 }>;
 
 /** Settings of one call. Units: milliseconds; a stream's time limit ends at its head. */
@@ -141,21 +141,9 @@ export const errorFromAnswer = (
   }
 };
 
-const retryAfterMsOf = (response: Response): number | undefined => {
+const retryAfterMsOf = (response: Answer): number | undefined => {
   const seconds = Number(response.headers.get('retry-after') ?? Number.NaN);
   return Number.isFinite(seconds) && seconds >= 0 ? Math.min(seconds * 1000, 86_400_000) : undefined;
-};
-
-const readBounded = async (response: Response, limitBytes: number): Promise<string> => {
-  if (response.body === null) return '';
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
-    size += chunk.length;
-    if (size > limitBytes) throw new RangeError(`the answer is above ${limitBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 };
 
 const parseJson = (text: string): unknown => {
@@ -190,14 +178,14 @@ async function* watchSilence(
 
 /** A client of one server; it holds no connection open by itself. */
 export const createClient = (options: ClientOptions): Client => {
-  const send = options.fetch ?? fetch;
+  const send = options.fetch ?? sendPlainly;
   const base = options.baseUrl.replace(/\/+$/, '');
 
   const unreachable = (message: string, cause?: unknown): BeeuniError =>
     new UnavailableError(options.unreachable, `${options.peer} ${message}`, { cause });
 
   /** Sends and gives back the response, whatever its status; `limit` cuts it off later too. */
-  const open = async (route: Route, input: AnyInput, call: CallOptions, limit: AbortController): Promise<Response> => {
+  const open = async (route: Route, input: AnyInput, call: CallOptions, limit: AbortController): Promise<Answer> => {
     const token = await options.token?.();
     const headers: Record<string, string> = { accept: '*/*', ...call.headers };
     if (token !== undefined) headers['authorization'] = `Bearer ${token}`;
@@ -227,8 +215,8 @@ export const createClient = (options: ClientOptions): Client => {
     return unreachable('could not be reached', error);
   };
 
-  const failure = async (response: Response): Promise<BeeuniError> => {
-    const text = await readBounded(response, MAX_ANSWER_BYTES).catch(() => '');
+  const failure = async (response: Answer): Promise<BeeuniError> => {
+    const text = await readText(response).catch(() => '');
     return errorFromAnswer(response.status, parseJson(text), options, retryAfterMsOf(response));
   };
 
@@ -243,7 +231,7 @@ export const createClient = (options: ClientOptions): Client => {
       const response = await open(route, input as AnyInput, settings, limit);
       const schema = route.responses[response.status];
       if (schema === undefined) throw await failure(response);
-      const text = await readBounded(response, MAX_ANSWER_BYTES).catch((error: unknown) => {
+      const text = await readText(response).catch((error: unknown) => {
         throw readError(route, settings, limit, error);
       });
       const parsed = schema.safeParse(text === '' ? null : parseJson(text));
@@ -266,7 +254,7 @@ export const createClient = (options: ClientOptions): Client => {
     try {
       const response = await open(route, input, settings, limit);
       if (response.status !== 200 || response.body === null) throw await failure(response);
-      const body = response.body as AsyncIterable<Uint8Array>;
+      const { body } = response;
       let silent = false;
       return {
         chunks: watchSilence(body, settings.silenceMs ?? Number.POSITIVE_INFINITY, () => {

@@ -1,8 +1,8 @@
 // An answer on a connection of our own: head and body leave in as few writes as they can, with a length or in chunks.
 // Must not know what is answered. Source: RFC 9112.
 import { EventEmitter } from 'node:events';
-import { STATUS_CODES } from 'node:http';
 import type { ExchangeResponse } from './exchange.ts';
+import { STATUS_CODES } from './node-http.ts';
 
 /** The connection as its answer sees it. `date`: the value of that header now. */
 export type DirectSink = Readonly<{

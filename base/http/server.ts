@@ -1,7 +1,7 @@
 // Makes an HTTP server with every bound of ours set, without any route. Must not know callers, routes or the product.
 // Source: 20-control-plane §1, §2; notes on fastify in docs/decisions.
 import { randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage, STATUS_CODES } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
@@ -12,6 +12,7 @@ import type { Listener, Method } from '#schema/define-route.ts';
 import { type ConnectionBudget, limitUnauthenticated, MAX_UNAUTHENTICATED_CONNECTIONS } from './connection-budget.ts';
 import { type DirectFront, makeDirectFront } from './direct-front.ts';
 import { beeuniErrorShape, type ErrorAnswer, type ErrorShape, errorAnswer } from './error-response.ts';
+import { createServer, STATUS_CODES } from './node-http.ts';
 
 /** Largest body of a route that says nothing else. Units: bytes. Source: 20-control-plane §2. */
 export const DEFAULT_BODY_LIMIT_BYTES = 1_048_576;

@@ -1,11 +1,12 @@
 // Serves a route as a WebSocket: the whole path of any route first (who calls, may they, is the input right), and only then the
 // upgrade. What passes through the socket is the handler's. Must not know frames. Source: 20-control-plane §1 (no upgrade before
 // authentication), FF12 (foreign origins).
-import { type IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { errorChain, InvalidError } from '#base/errors.ts';
 import type { Route } from '#schema/define-route.ts';
 import { type Guard, type HandlerRequest, requestOf, serveRoute } from './mount.ts';
+import { ServerResponse } from './node-http.ts';
 import type { HttpServer } from './server.ts';
 import { watchRights } from './watch-rights.ts';
 
@@ -33,7 +34,7 @@ const takeUpgrades = (server: HttpServer): WeakMap<IncomingMessage, Asked> => {
     socket.on('error', () => socket.destroy());
     asked.set(request, { socket, head });
     const response = new ServerResponse(request);
-    response.assignSocket(socket as Parameters<ServerResponse['assignSocket']>[0]);
+    response.assignSocket(socket as Parameters<typeof response.assignSocket>[0]);
     // An answer that is no upgrade ends the connection: nobody reads a second request from this socket.
     response.shouldKeepAlive = false;
     response.once('finish', () => socket.end());
@@ -60,7 +61,7 @@ export const mountUpgrade = <R extends Route, C>(
     socket.once('close', () => leaving.abort());
     const take = await handler({ ...requestOf(route, request, admitted), signal: leaving.signal });
     reply.hijack();
-    reply.raw.detachSocket(socket as Parameters<ServerResponse['detachSocket']>[0]);
+    reply.raw.detachSocket(socket as Parameters<typeof reply.raw.detachSocket>[0]);
     const forget = server.onStop(() => socket.destroy());
     socket.once('close', forget);
     const rightsCall = { ...admitted.call, signal: leaving.signal };

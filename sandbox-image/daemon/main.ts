@@ -24,8 +24,7 @@ import { type EndCause, EXIT_CODE, TERMINATION_FILE, writeTermination } from './
 import { startWatchdog } from './host/process/watchdog.ts';
 import { createRedactor } from './host/redact.ts';
 import { startRelay } from './host/relay/relay.ts';
-import { type SessionHost, serveSession } from './host/session-host.ts';
-import { makeWorkspace } from './host/workspace.ts';
+import type { SessionHost } from './host/session-host.ts';
 
 const readConfigOrEnd = (): DaemonConfig => {
   try {
@@ -86,7 +85,7 @@ state.reach('listening');
 log.info('listening', { port: listening.port, version: packageJson.version });
 // Without a line there the kubelet would put the log's tail into the pod's status. Source: D4.
 writeTermination(TERMINATION_FILE, 'killed', 'a signal or the memory limit ended it; it left no other word');
-const stopWatchdog = startWatchdog({ terminationFile: TERMINATION_FILE });
+const stopWatchdog = startWatchdog({ terminationFile: TERMINATION_FILE, log });
 
 const asked = new AbortController();
 const onSignal = (name: string): void => {
@@ -112,6 +111,10 @@ const isolationProbe = (): Probe | undefined => {
   return beginProbe(() => probeIsolation(ports, PROBE_LIMIT_MS[mode], asked.signal));
 };
 const probe = isolationProbe();
+
+// What serves a session is loaded while the claim is on its way: the probe asks before. The boot says what became of it.
+const loading = Promise.all([import('./host/session-host.ts'), import('./host/workspace.ts')]);
+loading.catch(() => {});
 
 const relayToken = randomBytes(32).toString('base64url');
 const relay = await startRelay({
@@ -159,6 +162,7 @@ const boot = async (): Promise<void> => {
   claimed = await findSession();
   if (claimed === undefined) return;
   const { session: owner, generation } = claimed;
+  const [{ serveSession }, { makeWorkspace }] = await loading;
   const sessionLog = log.child({ session: owner.name, namespace: owner.namespace, generation });
   sessionLog.info('claimed', { harness: claimed.harness, branch: claimed.branch });
   workspace = makeWorkspace({
@@ -220,5 +224,5 @@ try {
 workspace?.terminals.endAll();
 relay.stop();
 await listening.stop(500);
-await stopWatchdog();
+stopWatchdog();
 process.exit(EXIT_CODE[cause]);

@@ -6,8 +6,10 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { CAPABILITIES } from '#schema/wire/runtime.ts';
 import type { DaemonProcess } from '#test/support/daemon-process.ts';
+import { filesBelow } from '#test/support/files-below.ts';
 import { openLatch, waitForLatch } from '#test/support/latch.ts';
 import { whyNoOpencode } from '#test/support/opencode.ts';
+import { tellOwnModules, toldModules } from '#test/support/own-modules.ts';
 import { findInMemory } from '#test/support/process-memory.ts';
 import { commandLineOf, commandsNamed, environmentOf, processIds } from '#test/support/processes.ts';
 import type { LoggedEvent } from '#test/support/scripted-control-plane.ts';
@@ -27,11 +29,6 @@ const contentOf = (path: string): string => {
     return '';
   }
 };
-
-const filesBelow = (folder: string): readonly string[] =>
-  readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name));
 
 describe('a session with OpenCode', { skip, timeout: 900_000 }, () => {
   let rig: Rig;
@@ -89,7 +86,7 @@ describe('a session with OpenCode', { skip, timeout: 900_000 }, () => {
       },
       claim: { env: { SHOP_KEY: CANARY.grantedSecret } },
     });
-    daemon = rig.start();
+    daemon = rig.start(tellOwnModules(join(traces, 'modules')));
     await rig.controlPlane.healthy('ready', (health) => health.runtimeReady);
   });
   after(async () => {
@@ -369,6 +366,15 @@ describe('a session with OpenCode', { skip, timeout: 900_000 }, () => {
     );
     assert.equal(rig.git.git('log', '-1', '--format=%s', BRANCH), 'More notes');
     assert.deepEqual(rig.controlPlane.byes, ['ended by SIGTERM']);
+  });
+
+  it('G24 has never loaded the fetch of Node, which takes 10 MB of every sandbox', () => {
+    const modules = toldModules(join(traces, 'modules'));
+    assert.ok(modules.includes('NativeModule http'));
+    assert.deepEqual(
+      modules.filter((name) => name.includes('undici')),
+      [],
+    );
   });
 });
 

@@ -5,6 +5,7 @@ import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { DaemonProcess } from '#test/support/daemon-process.ts';
+import { filesBelow } from '#test/support/files-below.ts';
 import { whyNoPi } from '#test/support/pi.ts';
 import { findInMemory } from '#test/support/process-memory.ts';
 import { commandsNamed } from '#test/support/processes.ts';
@@ -13,11 +14,6 @@ import { until } from '#test/support/until.ts';
 import { BRANCH, CANARY, makeRig, type Rig } from './rig.ts';
 
 const skip = whyNoPi() ?? false;
-
-const filesBelow = (folder: string): readonly string[] =>
-  readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name));
 
 describe('a session with Pi', { skip, timeout: 600_000 }, () => {
   let rig: Rig;

@@ -12,8 +12,9 @@ import { until } from './until.ts';
 
 const MAIN = fileURLToPath(new URL('../../sandbox-image/daemon/main.ts', import.meta.url));
 
-/** The flags of the image's entry point. */
+/** The flags of the image's entry point, and what the image sets beside them. */
 const FLAGS = ['--max-semi-space-size=2'];
+const IMAGE_ENVIRONMENT = { MALLOC_ARENA_MAX: '2' };
 
 /** Folders of one sandbox; they outlive its daemons, as a volume does. */
 export type SandboxFolders = Readonly<{
@@ -69,7 +70,7 @@ const asProcess: Launch = {
     const program = opencodePath();
     const path = `${program === undefined ? '' : `${dirname(program)}:`}${process.env['PATH'] ?? ''}`;
     const child = spawn(process.execPath, [...FLAGS, MAIN], {
-      env: { PATH: path, ...environment },
+      env: { PATH: path, ...IMAGE_ENVIRONMENT, ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     return {

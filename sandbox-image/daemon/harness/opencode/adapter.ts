@@ -6,6 +6,7 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { sleep } from '#base/clock.ts';
 import { UnavailableError } from '#base/errors.ts';
+import { readText, send as sendPlainly } from '#base/http/send.ts';
 import type { Adapter, Harness, HarnessHealth, HarnessHost, HumanRequest, RulesFile } from '../contract/adapter.ts';
 import type { VerbTurn } from '../contract/capabilities.ts';
 import { createOpencodeClient, type OpencodeClient } from './client.ts';
@@ -176,11 +177,11 @@ export const startHarness = async (
     );
     if (names.size === 0) return {};
     try {
-      const answer = await fetch(host.relay.environmentUrl, {
+      const answer = await sendPlainly(host.relay.environmentUrl, {
         headers: { authorization: `Bearer ${host.relay.token}` },
         signal,
       });
-      const all = Object.entries((await answer.json()) as Record<string, string>);
+      const all = Object.entries(JSON.parse(await readText(answer)) as Record<string, string>);
       return Object.fromEntries(all.filter(([name]) => names.has(name)));
     } catch (error) {
       log.warn('an MCP server of the project starts without what it refers to', { err: error });

@@ -2,6 +2,7 @@
 // routes that the daemon uses are in this file, since OpenCode 2 breaks them. Must not know turns. Source: harness-runtimes §2.4.
 import { UnavailableError } from '#base/errors.ts';
 import { readSse } from '#base/http/read-stream.ts';
+import { type Answer, readText, send as sendPlainly } from '#base/http/send.ts';
 import { PROVIDER_ID } from './config-files.ts';
 import type { Frame } from './map-events.ts';
 
@@ -74,12 +75,17 @@ type Json = Readonly<Record<string, unknown>>;
 const CALL_TIMEOUT_MS = 15_000;
 const SLOW_CALL_TIMEOUT_MS = 30_000;
 
+/** Largest answer that is read: a page of messages with what their tools gave. Units: bytes. */
+const MAX_ANSWER_BYTES = 134_217_728;
+
 /** A turn may last for hours; its end is told by events. Units: milliseconds. */
 const TURN_TIMEOUT_MS = 86_400_000;
 
 const listOf = (value: unknown): readonly Json[] =>
   Array.isArray(value) ? value.filter((item): item is Json => typeof item === 'object' && item !== null) : [];
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+const isOk = ({ status }: Answer): boolean => status >= 200 && status < 300;
 
 const frameOf = (data: string): Frame | undefined => {
   try {
@@ -100,11 +106,11 @@ export const createOpencodeClient = (origin: string, password: string): Opencode
     method: string,
     path: string,
     options: Readonly<{ body?: unknown; timeoutMs?: number; signal?: AbortSignal }> = {},
-  ): Promise<Response> => {
+  ): Promise<Answer> => {
     const limit = AbortSignal.timeout(options.timeoutMs ?? CALL_TIMEOUT_MS);
     const signal = options.signal === undefined ? limit : AbortSignal.any([limit, options.signal]);
     try {
-      return await fetch(origin + path, {
+      return await sendPlainly(origin + path, {
         method,
         signal,
         headers: { authorization, ...(options.body === undefined ? {} : { 'content-type': 'application/json' }) },
@@ -117,10 +123,10 @@ export const createOpencodeClient = (origin: string, password: string): Opencode
     }
   };
 
-  const read = async (response: Response, path: string): Promise<unknown> => {
-    const text = await response.text().catch(() => '');
-    if (!response.ok) {
-      throw new UnavailableError('harness_failed', `the harness answered ${response.status} to ${path}`, {
+  const read = async (answer: Answer, path: string): Promise<unknown> => {
+    const text = await readText(answer, MAX_ANSWER_BYTES).catch(() => '');
+    if (!isOk(answer)) {
+      throw new UnavailableError('harness_failed', `the harness answered ${answer.status} to ${path}`, {
         detail: text.slice(0, 1_024),
       });
     }
@@ -153,12 +159,12 @@ export const createOpencodeClient = (origin: string, password: string): Opencode
       return id;
     },
     hasSession: async (id) => {
-      const response = await send('GET', `/session/${id}`, { timeoutMs: SLOW_CALL_TIMEOUT_MS });
-      if (response.status !== 404) {
-        await read(response, '/session/{id}');
+      const answer = await send('GET', `/session/${id}`, { timeoutMs: SLOW_CALL_TIMEOUT_MS });
+      if (answer.status !== 404) {
+        await read(answer, '/session/{id}');
         return true;
       }
-      await response.body?.cancel();
+      await readText(answer, MAX_ANSWER_BYTES);
       return false;
     },
     deleteSession: async (id) => {
@@ -215,9 +221,9 @@ export const createOpencodeClient = (origin: string, password: string): Opencode
       })),
     config: async () => (await call('GET', '/config')) as Json,
     hasMessage: async (id, messageId) => {
-      const response = await send('GET', `/session/${id}/message/${encodeURIComponent(messageId)}`);
-      await response.body?.cancel();
-      return response.ok;
+      const answer = await send('GET', `/session/${id}/message/${encodeURIComponent(messageId)}`);
+      await readText(answer, MAX_ANSWER_BYTES);
+      return isOk(answer);
     },
     revert: async (id, messageId) => {
       const body = { messageID: messageId };
@@ -263,20 +269,20 @@ export const createOpencodeClient = (origin: string, password: string): Opencode
       else await call('POST', `/question/${id}/reply`, { body: { answers } });
     },
     events: async (signal) => {
-      let response: Response;
+      let answer: Answer;
       try {
-        response = await fetch(`${origin}/global/event`, { headers: { authorization }, signal });
+        answer = await sendPlainly(`${origin}/global/event`, { headers: { authorization }, signal });
       } catch (error) {
         throw new UnavailableError('harness_failed', 'the event stream of the harness cannot be opened', {
           cause: error,
         });
       }
-      const { body } = response;
-      if (response.status !== 200 || body === null) {
-        throw new UnavailableError('harness_failed', `the harness answered ${response.status} to /global/event`);
+      const { body } = answer;
+      if (answer.status !== 200 || body === null) {
+        throw new UnavailableError('harness_failed', `the harness answered ${answer.status} to /global/event`);
       }
       return (async function* () {
-        for await (const event of readSse(body as AsyncIterable<Uint8Array>)) {
+        for await (const event of readSse(body)) {
           const frame = frameOf(event.data);
           if (frame !== undefined) yield frame;
         }

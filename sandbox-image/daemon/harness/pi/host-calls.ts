@@ -1,5 +1,6 @@
 // Serves the calls of the thread: questions to humans, command lines, tools. Everything that runs for a thread ends with
 // it. Must not know turns. Source: harness-runtimes §3.5, A107, A121.
+import { readText, send as sendPlainly } from '#base/http/send.ts';
 import type { HarnessHost } from '../contract/adapter.ts';
 import type { ExecRequest, FromWorker, ToWorker } from './protocol.ts';
 import { type RunningCommand, runCommand } from './run-command.ts';
@@ -21,11 +22,12 @@ export const serveCalls = (host: HarnessHost, send: (message: ToWorker) => void)
   /** What is granted to commands now; the last known set when the relay does not answer. */
   const grantedNow = async (): Promise<Readonly<Record<string, string>>> => {
     try {
-      const answer = await fetch(host.relay.environmentUrl, {
+      const answer = await sendPlainly(host.relay.environmentUrl, {
         headers: { authorization: `Bearer ${host.relay.token}` },
         signal: AbortSignal.timeout(5_000),
       });
-      if (answer.ok) granted = (await answer.json()) as Record<string, string>;
+      const text = await readText(answer);
+      if (answer.status === 200) granted = JSON.parse(text) as Record<string, string>;
     } catch (error) {
       host.log.warn('the environment of commands could not be read', { err: error });
     }

@@ -1,59 +1,71 @@
-// Ends this process when its event loop stands still: a thread watches a counter that the loop raises.
-// A liveness probe cannot do it in time (with restartPolicy Never its own grace period has no effect).
-// Must not know the daemon. Source: 10-kubernetes §7, sandbox-pod §6.
-import { Worker } from 'node:worker_threads';
+// Ends this process when its event loop stands still: a shell beside it waits for a sign that the loop gives each second.
+// A liveness probe cannot do it in time (with restartPolicy Never its own grace period has no effect), and a thread takes 10 MB
+// where the shell takes less than 1 (docs/decisions/0049). Must not know the daemon. Source: 10-kubernetes §7, sandbox-pod §6.
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Logger } from '#base/log.ts';
 
 /** How long the loop may stand still. Units: milliseconds. */
 export const STANDSTILL_LIMIT_MS = 30_000;
 
 /**
- * The thread, as text: a thread that loads a TypeScript module costs 20 MB more (measured). It counts its own ticks, not
- * time, so that a process that was stopped as a whole is not judged, and uses nothing that needs the main thread.
+ * The shell: seconds of a tick, how many may pass without a sign, and the file for the last word. It counts its own ticks, not
+ * time, so that a container that was stopped as a whole is not judged. The end of its input is the end of the process.
  */
-const THREAD = `
-const { closeSync, openSync, writeSync } = require('node:fs');
-const { shared, tickMs, ticks, terminationFile } = require('node:worker_threads').workerData;
-const beats = new Int32Array(shared);
-let last = Atomics.load(beats, 0);
-let missed = 0;
-while (Atomics.load(beats, 1) === 0) {
-  Atomics.wait(beats, 1, 0, tickMs);
-  const now = Atomics.load(beats, 0);
-  missed = now === last ? missed + 1 : 0;
-  last = now;
-  if (missed < ticks || Atomics.load(beats, 1) !== 0) continue;
-  try {
-    const file = openSync(terminationFile, 'r+');
-    writeSync(file, 'the event loop of the daemon stood still; it ended itself\\n');
-    closeSync(file);
-  } catch {}
-  process.kill(process.pid, 'SIGKILL');
-}
+const SHELL = `
+missed=0
+while :; do
+  read -r -t "$1" && { missed=0; continue; }
+  [ $? -gt 128 ] || exit 0
+  missed=$((missed + 1))
+  [ $missed -ge $2 ] || continue
+  [ ! -e "$3" ] || printf '%s\\n' 'the event loop of the daemon stood still; it ended itself' >"$3"
+  kill -KILL $PPID
+  exit 1
+done
 `;
 
 /** Starts watching; gives back how to stop. `terminationFile` gets one line before the end, if it exists. */
 export const startWatchdog = (
-  settings: Readonly<{ limitMs?: number; terminationFile: string }>,
-): (() => Promise<void>) => {
+  settings: Readonly<{ limitMs?: number; terminationFile: string; log: Logger }>,
+): (() => void) => {
+  const { terminationFile, log } = settings;
   const limitMs = settings.limitMs ?? STANDSTILL_LIMIT_MS;
   const tickMs = Math.max(10, Math.min(1_000, Math.floor(limitMs / 10)));
-  const shared = new SharedArrayBuffer(8);
-  const beats = new Int32Array(shared);
-  const worker = new Worker(THREAD, {
-    eval: true,
-    workerData: { shared, tickMs, ticks: Math.ceil(limitMs / tickMs), terminationFile: settings.terminationFile },
-    env: { LANG: 'C.UTF-8' },
-    resourceLimits: { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 1, codeRangeSizeMb: 1 },
-  });
-  worker.unref();
+  const args = [String(tickMs / 1_000), String(Math.ceil(limitMs / tickMs)), terminationFile];
+  let shell: ChildProcess | undefined;
+  let again: NodeJS.Timeout | undefined;
+  let isStopped = false;
+
+  const start = (): void => {
+    // No environment: nothing of this process is shown to whoever looks at that one, and what ends leftovers passes it by.
+    const started = spawn('/bin/bash', ['-c', SHELL, 'beeunid-watchdog', ...args], {
+      cwd: '/',
+      env: {},
+      stdio: ['pipe', 'ignore', 'ignore'],
+    });
+    shell = started;
+    started.stdin?.on('error', () => {});
+    let isGone = false;
+    const gone = (reason: string): void => {
+      if (isGone || isStopped) return;
+      isGone = true;
+      log.warn('nobody watches the event loop; starting that again', { reason });
+      again = setTimeout(start, tickMs);
+      again.unref();
+    };
+    started.once('error', (error) => gone(error.message));
+    started.once('exit', (code, signal) => gone(signal ?? `code ${code}`));
+    started.unref();
+  };
+  start();
   const timer = setInterval(() => {
-    Atomics.add(beats, 0, 1);
+    if (shell?.stdin?.writable === true && shell.stdin.writableLength === 0) shell.stdin.write('\n');
   }, tickMs);
   timer.unref();
-  return async () => {
+  return () => {
+    isStopped = true;
     clearInterval(timer);
-    Atomics.store(beats, 1, 1);
-    Atomics.notify(beats, 1);
-    await worker.terminate();
+    clearTimeout(again);
+    shell?.stdin?.end();
   };
 };

@@ -2,19 +2,17 @@
 // credential out, git without any credential in, the environment of commands, and tool calls. Bytes pass through unchanged.
 // Must not know harnesses. Source: D8, D9, A110, 20-control-plane §5.
 import { createHash, timingSafeEqual } from 'node:crypto';
-import {
-  createServer,
-  Agent as HttpAgent,
-  request as httpRequest,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type OutgoingHttpHeaders,
-  type RequestOptions,
-  type ServerResponse,
+import type {
+  IncomingHttpHeaders,
+  IncomingMessage,
+  OutgoingHttpHeaders,
+  RequestOptions,
+  ServerResponse,
 } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { errorChain } from '#base/errors.ts';
+import { createServer, Agent as HttpAgent, request as httpRequest } from '#base/http/node-http.ts';
 import type { Logger } from '#base/log.ts';
 import type { ToolHost } from '#daemon/harness/contract/tools.ts';
 import { TURN_HEADER } from '#schema/wire/gateway.ts';
