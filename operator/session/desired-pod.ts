@@ -30,6 +30,16 @@ const FLUSH_SECONDS = 30;
 /** How long a lost node is waited for before the pod is given up. Units: seconds. */
 const NODE_TOLERATION_SECONDS = 120;
 
+/**
+ * The resolver asks for both address families at once from one port; where two such packets race through the node's
+ * address translation one of them is lost, and it waits 5 s before it asks again. So: one after the other, each for 1 s.
+ */
+const RESOLVER_OPTIONS = [
+  { name: 'single-request-reopen' },
+  { name: 'timeout', value: '1' },
+  { name: 'attempts', value: '5' },
+];
+
 const bytes = (quantity: string): string => bytesQuantity(parseQuantity(quantity) ?? 0n);
 
 const env = ({ choice, installation }: PodInputs) => {
@@ -139,6 +149,7 @@ export const desiredPodSpec = (inputs: PodInputs) => {
     serviceAccountName: SANDBOX_SERVICE_ACCOUNT,
     automountServiceAccountToken: false,
     enableServiceLinks: false,
+    dnsConfig: { options: RESOLVER_OPTIONS.map((option) => ({ ...option })) },
     terminationGracePeriodSeconds: sandbox.drainSeconds + FLUSH_SECONDS,
     securityContext: securityContext(sandbox.runAsUser),
     ...placement(inputs),
