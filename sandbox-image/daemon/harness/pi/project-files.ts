@@ -125,7 +125,7 @@ const isHere = (entry: HarnessPackage): entry is HarnessPackage & Readonly<{ dir
 const missing = ({ source }: HarnessPackage): Failure => ({
   source,
   reason: source.startsWith('./')
-    ? 'there is no such folder in the base commit'
+    ? 'there is no such folder in the base commit or the image'
     : 'the image does not have this version of it; nothing is installed at a start',
 });
 

@@ -97,28 +97,6 @@ describe('prepareMaterial', () => {
     );
   });
 
-  it('A77 A78 takes a pinned package from the image where it has this very version, and nothing else', async () => {
-    const imagePackages = join(root, 'image');
-    for (const [name, version] of [
-      ['plan', '1.2.3'],
-      ['@bees/todo', '2.0.0'],
-    ] as const) {
-      mkdirSync(join(imagePackages, name), { recursive: true });
-      writeFileSync(join(imagePackages, name, 'package.json'), JSON.stringify({ name, version }));
-    }
-    const sources = ['npm:plan@1.2.3', 'npm:plan@1.2.4', 'npm:@bees/todo@2.0.0', 'npm:gone@1.0.0', 'npm:../plan@1.2.3'];
-    const piPackages = sources.map((source) => ({ source }));
-    const material = await prepareMaterial(
-      makeRunGit(workspace, searchPath),
-      { ...request, imagePackages, claim: { ...claim, harness: 'pi', piPackages, baseCommit: 'f'.repeat(40) } },
-      createLogger({ level: 'error', write: () => {} }),
-    );
-    assert.deepEqual(
-      material.packages.map(({ directory }) => directory),
-      [join(imagePackages, 'plan'), null, join(imagePackages, '@bees/todo'), null, null],
-    );
-  });
-
   it('gives a project whose commit cannot be read the managed skills and nothing else', async () => {
     const logged: string[] = [];
     const material = await prepareMaterial(

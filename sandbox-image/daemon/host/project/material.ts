@@ -1,7 +1,6 @@
 // What the project brings for its harness: a copy of the base commit's tools, skills and harness folder. The working tree
 // is never read for it, so a session cannot change what it runs by. Must not know any single harness.
 // Source: A45, A57, A69 to A71, A128, A129, docs/decisions/0034.
-import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from '#base/log.ts';
 import type { HarnessPackage } from '#daemon/harness/contract/packages.ts';
@@ -9,6 +8,7 @@ import type { Skill } from '#daemon/harness/contract/skills.ts';
 import type { ClaimAnswer } from '#schema/wire/claim.ts';
 import { copyBaseFiles } from '../git/base-files.ts';
 import type { RunGit } from '../git/run-git.ts';
+import { findPackages, isFolder, packagePath } from './packages.ts';
 import { findSkills } from './skills.ts';
 
 /** What is there. `sourceDirectory`: the copy, with the repository's own layout. */
@@ -28,8 +28,6 @@ export type MaterialRequest = Readonly<{
   searchPath: string;
   /** Where the copy goes; replaced. */
   target: string;
-  /** Folder of the image's packages for Pi; absent: where our image has it. */
-  imagePackages?: string | undefined;
   /** Folder of the image's own skills. */
   managedSkills: string;
   signal: AbortSignal;
@@ -45,36 +43,6 @@ export const configDirectoriesOf = (claim: MaterialRequest['claim']): readonly s
   );
 };
 
-/** Where an image brings packages for Pi, installed like any npm package. Source: A77, A78. */
-export const IMAGE_PACKAGES = '/opt/beeuni/pi-agent/node_modules';
-
-/** The folder of a package that is pinned as `npm:<name>@<version>`, if the image has this very version; else null. */
-const imagePackage = (source: string, place: string): string | null => {
-  const [, name, version] = /^npm:((?:@[\w.-]+\/)?[\w.-]+)@([\w.+-]+)$/.exec(source) ?? [];
-  if (name === undefined || name.includes('..')) return null;
-  try {
-    const found = JSON.parse(readFileSync(join(place, name, 'package.json'), 'utf8')) as { version?: unknown };
-    return found.version === version ? join(place, name) : null;
-  } catch {
-    return null;
-  }
-};
-
-/** Path of a package inside the repository; undefined for one that is not there but in the image. Source: A74, A77. */
-const packagePath = (source: string): string | undefined =>
-  source.startsWith('./') ? source.slice(2).replace(/\/+$/, '') : undefined;
-
-const packagesOf = (
-  claim: MaterialRequest['claim'],
-  target: string,
-  imagePackages: string,
-): readonly HarnessPackage[] =>
-  (claim.harness === 'pi' ? claim.piPackages : []).map((entry) => {
-    const path = packagePath(entry.source);
-    const directory = path === undefined ? imagePackage(entry.source, imagePackages) : join(target, path);
-    return { ...entry, directory: directory !== null && isFolder(directory) ? directory : null };
-  });
-
 /** What is copied: whole folders, so that a module finds its neighbours; of a module at the root only itself. */
 export const copiedPaths = (claim: MaterialRequest['claim']): readonly string[] => {
   const tools = claim.projectTools.map(({ path }) => (path.includes('/') ? `${path.split('/')[0]}/` : path));
@@ -83,11 +51,9 @@ export const copiedPaths = (claim: MaterialRequest['claim']): readonly string[] 
   return [...new Set([...tools, ...folders])].sort();
 };
 
-const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-
 /** Makes the copy and looks at it. A project whose copy cannot be made gets none of it, and the log says why. Never rejects. */
 export const prepareMaterial = async (run: RunGit, request: MaterialRequest, log: Logger): Promise<ProjectMaterial> => {
-  const { claim, target, workspace, searchPath, signal, managedSkills, imagePackages = IMAGE_PACKAGES } = request;
+  const { claim, target, workspace, searchPath, signal, managedSkills } = request;
   try {
     const paths = copiedPaths(claim);
     await copyBaseFiles(run, { workspace, searchPath, commit: claim.baseCommit, paths, target, signal }, log);
@@ -97,7 +63,7 @@ export const prepareMaterial = async (run: RunGit, request: MaterialRequest, log
       sourceDirectory: target,
       configDirectory: null,
       skills: findSkills(managedSkills, '/nonexistent', log),
-      packages: packagesOf(claim, '/nonexistent', imagePackages),
+      packages: findPackages(claim, '/nonexistent', log),
       fallbackReason: 'the configuration of the project could not be copied; the log of the sandbox says why',
     };
   }
@@ -106,7 +72,7 @@ export const prepareMaterial = async (run: RunGit, request: MaterialRequest, log
     sourceDirectory: target,
     configDirectory: found === undefined ? null : join(target, found),
     skills: findSkills(managedSkills, join(target, 'skills'), log),
-    packages: packagesOf(claim, target, imagePackages),
+    packages: findPackages(claim, target, log),
     fallbackReason: null,
   };
 };
