@@ -1,6 +1,6 @@
 // The daemon beside the bare harness: events of OpenCode as a client gets them through daemon and control plane beside
-// OpenCode's own stream (rate at full speed, and what each event of a slow answer waits longer), the daemon's memory above
-// the harness's, and what sixty turns leave. Interleaved: floor, ours, ours, floor. The control plane is the double of the
+// OpenCode's own stream (rate at full speed, and what each event of a slow answer waits longer), what the daemon takes of memory
+// above the bare harness and what it takes by itself, and what sixty turns leave. Interleaved: floor, ours, ours, floor. The control plane is the double of the
 // tests, in this process. `node test/bench/harness.ts [--rounds 3] [--chunks 2000] [--turns 60]`. Writes
 // bench/results/harness.json. Never a test: nothing here asserts a time.
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
@@ -15,6 +15,8 @@ import { CANARY, makeRig, type Rig } from '#test/harness/rig.ts';
 import type { DaemonProcess } from '#test/support/daemon-process.ts';
 import { quantile } from '#test/support/statistics.ts';
 import { until } from '#test/support/until.ts';
+import { compileDaemon } from './harness/compiled-code.ts';
+import { above, daemonMemory, memoryOf } from './harness/memory.ts';
 
 const { values: options } = parseArgs({
   options: {
@@ -32,13 +34,6 @@ const [rounds, chunks, slow, turns] = [options.rounds, options.chunks, options.s
 ];
 
 const round = (value: number, digits = 2): number => Number(value.toFixed(digits));
-/** Memory of a process in MB: all that is resident, and what of it no file backs. */
-const memoryOf = (pid: number) => {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  const of = (name: string): number => Math.round(Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1_024);
-  return { rssMb: of('VmRSS'), anonymousMb: of('RssAnon') };
-};
-
 /** When the answer had how many characters; `askedAt`: when the model was asked. */
 type Arrivals = { askedAt: number; characters: number; points: { at: number; characters: number }[] };
 const arrivals = (): Arrivals => ({ askedAt: Number.NaN, characters: 0, points: [] });
@@ -96,7 +91,8 @@ const nextId = messageIds(Date.now, Math.random);
 
 const rig = await makeRig();
 const folder = mkdtempSync(join(tmpdir(), 'beeuni-bench-'));
-const daemon = rig.start();
+const compiled = await compileDaemon(join(folder, 'compiled'));
+const daemon = rig.start(compiled);
 try {
   await until('the daemon is ready', async () => (await daemon.health()).runtimeReady);
   const ours = await serverOf(daemon);
@@ -145,7 +141,11 @@ try {
     await runBare('@@stream 200 0');
     await runOurs('@@stream 200 0');
   }
-  const memory = { bareHarness: memoryOf(bare.pid), daemon: memoryOf(daemon.pid), harness: memoryOf(ours.pid) };
+  const memoryNow = () => {
+    const [bareHarness, own, harness] = [memoryOf(bare.pid), daemonMemory(daemon.pid), memoryOf(ours.pid)];
+    return { bareHarness, harness, daemon: own, aboveBareHarness: above(memoryOf(daemon.pid, ours.pid), bareHarness) };
+  };
+  const memory = memoryNow();
 
   const fast = `@@stream ${chunks} 0`;
   const rates: Record<'floor' | 'ours', number[]> = { floor: [], ours: [] };
@@ -180,13 +180,14 @@ try {
   const growth: number[] = [];
   for (let at = 0; at < turns; at += 1) {
     await runOurs(script);
-    if (at === Math.floor(turns / 6) || at === turns - 1) growth.push(memoryOf(daemon.pid).rssMb);
+    if (at === Math.floor(turns / 6) || at === turns - 1) growth.push(daemonMemory(daemon.pid).rssMb);
   }
-  const afterTurns = { daemon: memoryOf(daemon.pid), harness: memoryOf(ours.pid) };
+  const afterTurns = { daemon: daemonMemory(daemon.pid), harness: memoryOf(ours.pid) };
   bare.child.kill('SIGKILL');
 
   const pi = await promisify(execFile)(process.execPath, [
     fileURLToPath(new URL('harness/daemon-with-pi.ts', import.meta.url)),
+    JSON.stringify(compiled),
   ]);
   const result = {
     cores: availableParallelism(),
@@ -200,7 +201,7 @@ try {
     },
     addedMs: { p50: round(quantile(added, 0.5)), p90: round(quantile(added, 0.9)), p99: round(quantile(added, 0.99)) },
     memory,
-    afterTurns: { turns, ...afterTurns, daemonGrowthMb: (growth[1] ?? 0) - (growth[0] ?? 0) },
+    afterTurns: { turns, ...afterTurns, daemonGrowthMb: round((growth[1] ?? 0) - (growth[0] ?? 0), 1) },
     pi: JSON.parse(pi.stdout.trim().split('\n').at(-1) ?? '{}'),
   };
   mkdirSync('bench/results', { recursive: true });

@@ -1,39 +1,51 @@
-// Memory of a daemon with Pi in it beside a process that has only loaded Pi. Prints one line of JSON. For ../harness.ts.
-import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+// Memory of a daemon with Pi in it beside a process that has only loaded Pi. Gets the environment of compiled code as JSON.
+// Prints one line of JSON. For ../harness.ts.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { piModule } from '#daemon/harness/pi/adapter.ts';
 import { makeRig } from '#test/harness/rig.ts';
 import { until } from '#test/support/until.ts';
+import { above, daemonMemory, memoryOf } from './memory.ts';
 
 const TURNS = 10;
-const rssMbOf = (pid: number | 'self'): number =>
-  Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024);
+const compiled = JSON.parse(process.argv[2] ?? '{}') as Readonly<Record<string, string>>;
 
-const bareMb = Number(
-  execFileSync(
-    process.execPath,
-    [
-      '--input-type=module',
-      '-e',
-      `await import(process.argv[1]); const { readFileSync } = await import('node:fs');
-       console.log(Math.round(Number(/VmRSS:\\s+(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1]) / 1024))`,
-      piModule()?.href ?? '',
-    ],
-    { encoding: 'utf8', env: { PATH: process.env['PATH'] ?? '', PI_OFFLINE: '1', PI_TELEMETRY: '0' } },
-  ),
+/** A process that has loaded Pi and waits. */
+const bare = spawn(
+  process.execPath,
+  [
+    '--input-type=module',
+    '-e',
+    "await import(process.argv[1]); console.log('loaded'); setInterval(() => {}, 1e6)",
+    piModule()?.href ?? '',
+  ],
+  {
+    env: { PATH: process.env['PATH'] ?? '', PI_OFFLINE: '1', PI_TELEMETRY: '0', ...compiled },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  },
 );
+await once(bare.stdout, 'data');
+const bareHarness = memoryOf(bare.pid ?? 0);
+bare.kill('SIGKILL');
 const rig = await makeRig();
 try {
-  const daemon = rig.start({ BEEUNI_HARNESS: 'pi' });
+  const daemon = rig.start({ BEEUNI_HARNESS: 'pi', ...compiled });
   await until('the daemon is ready', async () => (await daemon.health()).runtimeReady);
-  const readyMb = rssMbOf(daemon.pid);
+  const ready = daemonMemory(daemon.pid);
   for (let at = 0; at < TURNS; at += 1) {
     const turnId = rig.controlPlane.prompt('@@tool bash {"command":"true"}\n@@say done');
     await daemon.call('POST', '/beeuni/nudge', rig.controlPlane.daemonCredential, { reason: 'prompt' });
     await rig.controlPlane.event('turn.ended', turnId);
     await until('the daemon is idle', async () => (await daemon.health()).activity.state === 'Idle');
   }
-  console.log(JSON.stringify({ bareMb, readyMb, aboveBareMb: readyMb - bareMb, afterTurnsMb: rssMbOf(daemon.pid) }));
+  console.log(
+    JSON.stringify({
+      bareHarness,
+      daemon: ready,
+      aboveBareHarness: above(ready, bareHarness),
+      afterTurns: { turns: TURNS, daemon: daemonMemory(daemon.pid) },
+    }),
+  );
 } finally {
   await rig.stop();
 }
