@@ -1,5 +1,5 @@
 // The contract suite in a real sandbox: the daemon and both harness programs in containers of the sandbox image, with the
-// user, mounts, environment and limits of the operator's pod.
+// user, mounts, environment, limits and seccomp profile of the operator's pod.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';

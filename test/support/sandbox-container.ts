@@ -1,5 +1,5 @@
 // The sandbox image as a container of its own, without a cluster: runc runs it with what the operator's pod says about
-// user, mounts, environment, read-only root, privileges and memory. Only the network is this machine's, so that the
+// user, mounts, environment, read-only root, privileges, seccomp and memory. Only the network is this machine's, so that the
 // control plane of a test is at hand. Must not know what is tested.
 import { execFileSync, spawn } from 'node:child_process';
 import {
@@ -27,6 +27,7 @@ import { missingPrerequisites } from '#test/cluster/prerequisites.ts';
 import { type ImageParts, readParts, unpackArchive } from '#tools/images/layout.ts';
 import { ensureImages } from '#tools/images.ts';
 import type { Launch, SandboxFolders } from './daemon-process.ts';
+import { runtimeDefaultSeccomp } from './seccomp-profile.ts';
 import { anInstallation, aProject, aProjectFact, aSession } from './session-fixtures.ts';
 
 /** What a machine lacks for containers; undefined when they can run. For the `skip` option of a test. */
@@ -124,10 +125,13 @@ const bundleOf = (
   folders: SandboxFolders,
   environment: Readonly<Record<string, string>>,
   controlGroup: string,
+  seccomp: object,
 ): object => {
   const [container] = pod.containers;
   const user = pod.securityContext as Readonly<{ runAsUser: number; runAsGroup: number; fsGroup: number }>;
   if (container === undefined) throw new Error('the pod has no container');
+  const { type } = pod.securityContext.seccompProfile;
+  if (type !== 'RuntimeDefault') throw new Error(`no container is made here for the seccomp profile ${type}`);
   const sources = sourcesOf(folders);
   const memoryBytes = Number((parseQuantity(container.resources.limits?.['memory'] ?? '1Gi') ?? 0n) / 1_000_000_000n);
   const fixed = container.env.flatMap((entry) => ('value' in entry ? [[entry.name, entry.value] as const] : []));
@@ -172,6 +176,7 @@ const bundleOf = (
       namespaces: ['pid', 'ipc', 'uts', 'mount'].map((type) => ({ type })),
       cgroupsPath: controlGroup,
       resources: { memory: { limit: memoryBytes } },
+      seccomp,
       maskedPaths: [
         '/proc/kcore',
         '/proc/keys',
@@ -217,7 +222,7 @@ const firstProcess = (ancestor: number, program: string): number | undefined => 
 export const openSandboxImage = async (
   log: (line: string) => void,
 ): Promise<Readonly<{ launch: Launch; remove: () => void }>> => {
-  const image = await openImage(log);
+  const [image, seccomp] = await Promise.all([openImage(log), runtimeDefaultSeccomp()]);
   const work = mkdtempSync(join(tmpdir(), 'beeuni-containers-'));
   const groups: string[] = [];
   let started = 0;
@@ -241,7 +246,10 @@ export const openSandboxImage = async (
       chownSync(folders.root, id, id);
       const group = `/${basename(work)}-${started}`;
       groups.push(group);
-      writeFileSync(join(bundle, 'config.json'), JSON.stringify(bundleOf(pod, image, folders, environment, group)));
+      writeFileSync(
+        join(bundle, 'config.json'),
+        JSON.stringify(bundleOf(pod, image, folders, environment, group, seccomp)),
+      );
       const layers = [...image.layers].reverse().join(':');
       const at = { root: join(bundle, 'root'), upper: join(bundle, 'upper'), work: join(bundle, 'work') };
       // Everything is in namespaces that end with this process, so that no mount and no container outlives a test.
