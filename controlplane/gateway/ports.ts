@@ -5,8 +5,8 @@ import type { Logger } from '#base/log.ts';
 import type { SandboxIdentity } from '../app/ports.ts';
 import type { ReadProviderKeys, ReadRegistry } from '../app/provider-ports.ts';
 import type { CeilingOfRun } from '../app/run-ceiling.ts';
+import type { RunningCalls } from '../app/running-calls.ts';
 import type { BudgetRefusal, Budgets, Limits } from './budgets.ts';
-import type { RunningCalls } from './running-calls.ts';
 import type { Upstreams } from './upstream.ts';
 
 /** One call from a sandbox, as it is mounted. */

@@ -3,6 +3,7 @@
 import { BeeuniError } from '#base/errors.ts';
 import { TURN_HEADER } from '#schema/wire/gateway.ts';
 import type { ProviderKey } from '../app/provider-ports.ts';
+import type { Revocation, RunningCall } from '../app/running-calls.ts';
 import { type Admitted, isGatewayError, makeAdmit, type Target } from './admit.ts';
 import { type Attempt, type AttemptEnd, startAttempt } from './attempt.ts';
 import type { Hold } from './budgets.ts';
@@ -13,7 +14,6 @@ import type { KeyPools } from './key-pool.ts';
 import { costMicroUsd, estimateMicroUsd, type Metered, tokensOf } from './meter.ts';
 import { withModel } from './model-span.ts';
 import type { GatewayCall, GatewayOutcome, GatewayPorts, ObserveGateway } from './ports.ts';
-import type { Revocation, RunningCall } from './running-calls.ts';
 import { makeWatches } from './watch.ts';
 import { makeHeadersFor, type Wire } from './wires.ts';
 import { finalError, type GatewayError, refusalError, retryableError, waitSecondsOf } from './wording.ts';

@@ -14,6 +14,7 @@ import {
 } from '#base/errors.ts';
 import type { Logger } from '#base/log.ts';
 import type { SandboxIdentity } from '../app/ports.ts';
+import { type RunningCalls, runAsCall } from '../app/running-calls.ts';
 import type { GitCredentials } from './credentials.ts';
 import type { RepositoryProblem } from './failure.ts';
 import type { Mirrors, RepositoryTarget } from './mirror.ts';
@@ -43,6 +44,8 @@ export type FindPushRule = (sessionUid: string) => PushRule | undefined;
 export type GitProxyPorts = Readonly<{
   git: Git;
   mirrors: Mirrors;
+  /** Ends what runs once the session may do nothing any more. */
+  running: Pick<RunningCalls, 'begin' | 'end'>;
   findRepository: FindRepository;
   readCredentials: ReadCredentials;
   findPushRule: FindPushRule;
@@ -289,7 +292,11 @@ export const makeGitProxy = (ports: GitProxyPorts): GitProxy => {
     answer(refusals);
   };
 
-  return { infoRefs, uploadPack, receivePack };
+  const asRunning =
+    (handler: (call: GitCall) => Promise<void>) =>
+    (call: GitCall): Promise<void> =>
+      runAsCall(ports.running, call.identity, call.signal, (signal) => handler({ ...call, signal }));
+  return { infoRefs, uploadPack: asRunning(uploadPack), receivePack: asRunning(receivePack) };
 };
 
 /** The report as the client wants it: plain, or in the side band that it asked for. */

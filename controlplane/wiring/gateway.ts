@@ -8,12 +8,12 @@ import { makeFindLimits } from '../app/call-limits.ts';
 import type { ReadProviderKeys, ReadRegistry } from '../app/provider-ports.ts';
 import { makeRateLimit } from '../app/rate-limit.ts';
 import type { CeilingOfRun } from '../app/run-ceiling.ts';
+import type { RunningCalls } from '../app/running-calls.ts';
 import { type Budgets, costsByBudget, makeBudgets } from '../gateway/budgets.ts';
 import { gatewayErrorShape } from '../gateway/error-shape.ts';
 import type { KeyPools } from '../gateway/key-pool.ts';
 import { makeGatewayModelsHandler } from '../gateway/models.ts';
 import type { GatewayPorts, ObserveGateway, OnBudgetReached, ResolveRole, UsageRecorder } from '../gateway/ports.ts';
-import { type FindRevoked, makeRunningCalls } from '../gateway/running-calls.ts';
 import { makeServeCall } from '../gateway/serve.ts';
 import type { Upstreams } from '../gateway/upstream.ts';
 import { makeUsageRecorder } from '../gateway/usage-recorder.ts';
@@ -38,7 +38,7 @@ export type GatewayWiring = Pick<Basics, 'clock' | 'log' | 'instruments'> &
     readKeys: ReadProviderKeys;
     /** The keys that rest: one memory for all calls of the replica. */
     keyPools: KeyPools;
-    findRevoked: FindRevoked;
+    running: Pick<RunningCalls, 'begin' | 'end' | 'look'>;
     resolveRole: ResolveRole;
     upstreams: Upstreams;
     onBudgetReached: OnBudgetReached;
@@ -104,7 +104,7 @@ export const wireGateway = (wiring: GatewayWiring): GatewaySide => {
   /** Policies by project object: a changed project is another object. */
   const policies = new WeakMap<Project, NonNullable<ReturnType<GatewayPorts['findProjectPolicy']>>>();
   const { keyPools } = wiring;
-  const running = makeRunningCalls(wiring.findRevoked);
+  const { running } = wiring;
   const ports = {
     readRegistry: wiring.readRegistry,
     findProjectPolicy: (projectUid) => {

@@ -29,6 +29,7 @@ import { makeRegistryReader } from '../app/registry.ts';
 import { resolveRoles } from '../app/role-models.ts';
 import { makeCeilingOfRun } from '../app/run-ceiling.ts';
 import { makePreparePin, type PreparePin } from '../app/run-settings.ts';
+import { makeRunningCalls } from '../app/running-calls.ts';
 import { makeKeyPools } from '../gateway/key-pool.ts';
 import { makeListProviderModels } from '../gateway/list-models.ts';
 import { makeUpstreams, systemLookup } from '../gateway/upstream.ts';
@@ -278,9 +279,11 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
   };
   const models = makeModelsApp({ readRegistry: registry.fresh });
 
+  const running = makeRunningCalls((holders) => database.query(findRevokedHolders(holders)));
   const gitProxy = makeGitProxy({
     git,
     mirrors,
+    running,
     findRepository,
     readCredentials,
     findPushRule: (sessionUid) => {
@@ -317,7 +320,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     readRegistry: registry.cached,
     readKeys,
     keyPools,
-    findRevoked: (holders) => database.query(findRevokedHolders(holders)),
+    running,
     resolveRole: async (role, { projectUid }) => {
       const [{ roles }, { providers }] = await Promise.all([workspace.app.current(), registry.cached()]);
       if (!isModelRole(role)) return undefined;

@@ -16,6 +16,7 @@ import { createMetrics } from '#base/metrics.ts';
 import type { Caller } from '#controlplane/app/caller.ts';
 import { makeReadProviderKeys, sealProviderKey } from '#controlplane/app/provider-keys.ts';
 import { makeRegistryReader } from '#controlplane/app/registry.ts';
+import { makeRunningCalls } from '#controlplane/app/running-calls.ts';
 import { makeCredentials, newSessionCredential } from '#controlplane/daemons/credentials.ts';
 import { makeKeyPools } from '#controlplane/gateway/key-pool.ts';
 import { makeUpstreams, type Upstreams } from '#controlplane/gateway/upstream.ts';
@@ -123,7 +124,7 @@ before(async () => {
       clock,
     }),
     keyPools: makeKeyPools(clock),
-    findRevoked: (holders) => database.pool.query(findRevokedHolders(holders)),
+    running: makeRunningCalls((holders) => database.pool.query(findRevokedHolders(holders))),
     resolveRole: async () => undefined,
     upstreams,
     onBudgetReached: () => undefined,

@@ -1,36 +1,27 @@
 // Mirrors of repositories against a real git server: what is found, what is refused, what a hostile repository gets to run.
 import assert from 'node:assert/strict';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { systemClock } from '#base/clock.ts';
 import { type GitCredentials, parseCredentials } from '#controlplane/git/credentials.ts';
-import { type Mirrors, makeMirrors, type RepositoryTarget } from '#controlplane/git/mirror.ts';
+import type { RepositoryTarget } from '#controlplane/git/mirror.ts';
 import { MirrorDamagedError, makeReadFiles } from '#controlplane/git/objects.ts';
-import { type Git, makeGit } from '#controlplane/git/run.ts';
+import type { Git } from '#controlplane/git/run.ts';
 import { startTestRemote, type TestRemote } from '#test/support/git-server.ts';
+import { type MirrorRig, makeMirrorRig } from '#test/support/mirrors.ts';
 
 const CANARY = 'canary-password-7f3a';
 const NONE: GitCredentials = { kind: 'none' };
 
 let remote: TestRemote;
 let closed: TestRemote;
+let rig: MirrorRig;
 let folder: string;
 let git: Git;
+let mirrorsWith: MirrorRig['mirrorsWith'];
 let behaviour: false | number | undefined;
 let seen = 0;
 
-const mirrorsWith = (more: Partial<Parameters<typeof makeMirrors>[0]> = {}): Mirrors =>
-  makeMirrors({
-    git,
-    clock: systemClock,
-    directory: join(folder, 'mirrors'),
-    hostRule: { allowedHosts: [], insecureHosts: ['127.0.0.1'] },
-    fetchTimeoutMs: 20_000,
-    maxRepositoryBytes: 50_000_000,
-    ...more,
-  });
 const target = (projectUid: string, url: string, defaultBranch: string | null = null): RepositoryTarget => ({
   projectUid,
   url,
@@ -38,8 +29,8 @@ const target = (projectUid: string, url: string, defaultBranch: string | null = 
 });
 
 before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'beeuni-mirror-'));
-  git = makeGit({ home: folder, path: process.env['PATH'] ?? '' }, systemClock);
+  rig = await makeMirrorRig();
+  ({ folder, git, mirrorsWith } = rig);
   remote = await startTestRemote({
     onRequest: () => {
       seen += 1;
@@ -51,7 +42,7 @@ before(async () => {
 after(async () => {
   await remote.close();
   await closed.close();
-  await rm(folder, { recursive: true, force: true });
+  await rig.remove();
 });
 
 test('a mirror holds the default branch of the remote, follows it, and drops branches that are gone', async () => {

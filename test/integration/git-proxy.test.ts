@@ -2,27 +2,29 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
+import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { systemClock } from '#base/clock.ts';
 import { BeeuniError } from '#base/errors.ts';
 import { createLogger } from '#base/log.ts';
-import { type Mirrors, makeMirrors } from '#controlplane/git/mirror.ts';
+import { makeRunningCalls, type Revocation, type RunningCall } from '#controlplane/app/running-calls.ts';
+import { type Mirrors } from '#controlplane/git/mirror.ts';
+import { FLUSH, pktLine } from '#controlplane/git/pkt-line.ts';
 import { makeGitProxy } from '#controlplane/git/proxy.ts';
 import type { PushRule } from '#controlplane/git/push-rule.ts';
-import { makeGit } from '#controlplane/git/run.ts';
 import { git as gitIn, startTestRemote, type TestRemote } from '#test/support/git-server.ts';
+import { type MirrorRig, makeMirrorRig } from '#test/support/mirrors.ts';
+import { until } from '#test/support/until.ts';
 
 const CANARY = 'canary-push-51c2';
 const BRANCH = 'beeuni/one-12345';
 const execute = promisify(execFile);
 
 let remote: TestRemote;
+let rig: MirrorRig;
 let folder: string;
 let proxyUrl: string;
 let server: Server;
@@ -33,31 +35,37 @@ let isAway = false;
 let work: string;
 let repository = 0;
 const logs: string[] = [];
+/** Requests that run, and what is said of their credential. */
+let begun = 0;
+let revocation: Revocation | undefined;
+const calls = makeRunningCalls(async (holders) =>
+  revocation === undefined ? [] : holders.map((holder) => ({ ...holder, why: revocation as Revocation })),
+);
+const running = {
+  ...calls,
+  begin: (call: RunningCall) => {
+    begun += 1;
+    calls.begin(call);
+  },
+};
 const name = (): string => `repo-${repository}.git`;
 
 before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'beeuni-proxy-'));
-  await mkdir(join(folder, 'mirrors'));
-  const git = makeGit({ home: folder, path: process.env['PATH'] ?? '' }, systemClock);
+  rig = await makeMirrorRig();
+  ({ folder } = rig);
   remote = await startTestRemote({
     user: { username: 'bot', password: CANARY },
     onRequest: (request) => (isAway ? 503 : request.url?.includes('receive-pack') ? behaviour : undefined),
   });
-  mirrors = makeMirrors({
-    git,
-    clock: systemClock,
-    directory: join(folder, 'mirrors'),
-    hostRule: { allowedHosts: [], insecureHosts: ['127.0.0.1'] },
-    fetchTimeoutMs: 20_000,
-    maxRepositoryBytes: 50_000_000,
-  });
+  mirrors = rig.mirrorsWith();
   const proxy = makeGitProxy({
-    git,
+    git: rig.git,
     mirrors,
+    running,
     findRepository: async () => ({ projectUid: `p-${repository}`, url: remote.urlOf(name()), defaultBranch: null }),
     readCredentials: async () => ({ kind: 'basic', username: 'bot', password: CANARY }),
     findPushRule: () => rule,
-    folder: join(folder, 'mirrors'),
+    folder: rig.mirrors,
     freshMs: 0,
     maxPushBytes: 5_000_000,
     timeoutMs: 20_000,
@@ -91,7 +99,7 @@ after(async () => {
   server.closeAllConnections();
   server.close();
   await remote.close();
-  await rm(folder, { recursive: true, force: true });
+  await rig.remove();
 });
 
 const git = (...args: string[]): Promise<string> => gitIn(work, ...args);
@@ -114,6 +122,7 @@ const commit = async (file: string, text = file): Promise<string> => {
 beforeEach(async () => {
   repository += 1;
   behaviour = undefined;
+  revocation = undefined;
   isAway = false;
   rule = { branch: BRANCH, forcePush: 'Forbidden' };
   await remote.commit(name(), { 'README.md': 'hello\n' });
@@ -217,6 +226,33 @@ test('a push above the limit is refused', async () => {
   await refusal('push', 'origin', BRANCH);
   assert.equal(await remote.head(name(), BRANCH), undefined);
 });
+
+for (const [why, status] of [
+  ['superseded', 409],
+  ['unauthenticated', 401],
+] as const) {
+  test(`D7 FC12 a push that is under way ends when its session is ${why}, and reaches nothing`, async () => {
+    const commands = `${'0'.repeat(40)} ${'1'.repeat(40)} refs/heads/${BRANCH}\0 report-status\n`;
+    const before = begun;
+    const answer = new Promise<number | undefined>((resolve, reject) => {
+      const pushing = request(`${proxyUrl}/git-receive-pack`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-git-receive-pack-request' },
+      });
+      pushing.once('response', (response) => resolve(response.resume().statusCode)).once('error', reject);
+      // The rest of the pack never comes.
+      pushing.write(
+        Buffer.concat([pktLine(commands), FLUSH, Buffer.from('PACK\x00\x00\x00\x02\x00\x00\x00\x01', 'latin1')]),
+      );
+    });
+    await until('the push runs', () => begun > before);
+    await running.look();
+    revocation = why;
+    await running.look();
+    assert.equal(await answer, status);
+    assert.equal(await remote.head(name(), BRANCH), undefined);
+  });
+}
 
 test('a session that is gone pushes nothing, and damaged requests are refused', async () => {
   await commit('a.txt');

@@ -1,9 +1,6 @@
 // Syncing of projects with its parts in process: two git remotes, a provider, a database; Secrets and what is pushed are played.
 // Must not know what is tested.
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { systemClock } from '#base/clock.ts';
 import { BeeuniError } from '#base/errors.ts';
 import { createLogger } from '#base/log.ts';
@@ -16,16 +13,15 @@ import { makeRegistryReader } from '#controlplane/app/registry.ts';
 import { makeListProviderModels } from '#controlplane/gateway/list-models.ts';
 import { makeUpstreams } from '#controlplane/gateway/upstream.ts';
 import { parseCredentials } from '#controlplane/git/credentials.ts';
-import { makeMirrors } from '#controlplane/git/mirror.ts';
 import { makeReadFiles } from '#controlplane/git/objects.ts';
 import { makeRepositories } from '#controlplane/git/repositories.ts';
-import { makeGit } from '#controlplane/git/run.ts';
 import type { SecretAnswer } from '#controlplane/kubernetes/secrets.ts';
 import { makeProjectStore } from '#controlplane/store/projects.ts';
 import { makeProviderStore } from '#controlplane/store/provider-store.ts';
 import { makeSeal, parseSealKeys } from '#controlplane/store/seal.ts';
 import { type ProviderInput, providerInput } from '#schema/settings/providers.ts';
 import { startTestRemote, type TestRemote } from '#test/support/git-server.ts';
+import { makeMirrorRig } from '#test/support/mirrors.ts';
 import { freshDatabase, type TestDatabase } from '#test/support/postgres.ts';
 import { type ScriptedProvider, startScriptedProvider } from '#test/support/scripted-provider.ts';
 
@@ -90,18 +86,10 @@ export const startSyncWorld = async (): Promise<SyncWorld> => {
   const remote = await startTestRemote();
   const locked = await startTestRemote({ user: { username: 'bot', password: CANARY } });
   const provider = await startScriptedProvider({ key: CANARY });
-  const folder = await mkdtemp(join(tmpdir(), 'beeuni-sync-'));
-  await mkdir(join(folder, 'mirrors'));
+  const rig = await makeMirrorRig();
+  const { git } = rig;
   const log = createLogger({ level: 'debug', write: (line) => logs.push(line) });
-  const git = makeGit({ home: folder, path: process.env['PATH'] ?? '' }, systemClock);
-  const mirrors = makeMirrors({
-    git,
-    clock: systemClock,
-    directory: join(folder, 'mirrors'),
-    hostRule: { allowedHosts: [], insecureHosts: ['127.0.0.1'] },
-    fetchTimeoutMs: 20_000,
-    maxRepositoryBytes: 50_000_000,
-  });
+  const mirrors = rig.mirrorsWith();
   const upstreams = makeUpstreams({ allowedAddresses: ['127.0.0.0/8'], maxConnections: 8 });
   const providerStore = makeProviderStore(database.pool);
   const registry = makeRegistryReader({ store: providerStore, clock: systemClock });
@@ -156,7 +144,7 @@ export const startSyncWorld = async (): Promise<SyncWorld> => {
       await sync.idle();
       await Promise.all([remote.close(), locked.close(), provider.close(), upstreams.close()]);
       await database.close();
-      await rm(folder, { recursive: true, force: true });
+      await rig.remove();
     },
   };
 };

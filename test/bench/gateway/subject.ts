@@ -10,6 +10,7 @@ import { createLogger } from '#base/log.ts';
 import { createMetrics } from '#base/metrics.ts';
 import { makeReadProviderKeys, sealProviderKey } from '#controlplane/app/provider-keys.ts';
 import { makeRegistryReader } from '#controlplane/app/registry.ts';
+import { makeRunningCalls } from '#controlplane/app/running-calls.ts';
 import { makeCredentials, newSessionCredential } from '#controlplane/daemons/credentials.ts';
 import { makeKeyPools } from '#controlplane/gateway/key-pool.ts';
 import { makeUpstreams } from '#controlplane/gateway/upstream.ts';
@@ -125,7 +126,7 @@ const { handlers, background } = wireGateway({
     clock,
   }),
   keyPools: makeKeyPools(clock),
-  findRevoked: (holders) => database.query(findRevokedHolders(holders)),
+  running: makeRunningCalls((holders) => database.query(findRevokedHolders(holders))),
   resolveRole: async () => undefined,
   upstreams,
   onBudgetReached: () => undefined,

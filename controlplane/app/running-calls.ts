@@ -1,8 +1,10 @@
-// The model calls that run now, and their end when what lets them run is taken away: the claim moved on, the session was
-// closed, its credential was revoked. One question for all of them at each look. Must not know SQL or how a call is made.
+// The model calls and git requests of sandboxes that run now, and their end when what lets them run is taken away: the claim
+// moved on, the session was closed, its credential was revoked. One question for all of them at each look. Must not know SQL or
+// how a call is made.
 // Source: FC12, D7, faults §2 (a revocation takes effect within 5 s).
+import { ConflictError, UnauthenticatedError } from '#base/errors.ts';
 import { type Entry, Roster } from '#base/roster.ts';
-import type { SandboxIdentity } from '../app/ports.ts';
+import type { SandboxIdentity } from './ports.ts';
 
 /** Why a call may not go on. */
 export type Revocation = 'superseded' | 'unauthenticated';
@@ -45,4 +47,39 @@ export const makeRunningCalls = (findRevoked: FindRevoked): RunningCalls => {
       }
     },
   };
+};
+
+const revokedError = (why: Revocation): Error =>
+  why === 'superseded'
+    ? new ConflictError('superseded', 'a newer claim of this session exists')
+    : new UnauthenticatedError('the session credential is no longer valid');
+
+/**
+ * Does work as a running call; what it is given fires when the call is revoked, or `signal` does. The work is not waited for then.
+ * Errors: those of the work; ConflictError `superseded`, UnauthenticatedError.
+ */
+export const runAsCall = async (
+  running: Pick<RunningCalls, 'begin' | 'end'>,
+  identity: CallHolder,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<void>,
+): Promise<void> => {
+  const over = new AbortController();
+  const revoked = Promise.withResolvers<never>();
+  // Nobody waits for it once the work has ended.
+  revoked.promise.catch(() => undefined);
+  const call: RunningCall = {
+    place: 0,
+    identity,
+    revoke: (why) => {
+      revoked.reject(revokedError(why));
+      over.abort();
+    },
+  };
+  running.begin(call);
+  try {
+    await Promise.race([revoked.promise, work(AbortSignal.any([signal, over.signal]))]);
+  } finally {
+    running.end(call);
+  }
 };
