@@ -2,7 +2,6 @@
 // Must not know how the process began or ends; main.ts does.
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Clock } from '#base/clock.ts';
 import type { Logger } from '#base/log.ts';
 import { budgetsOfRun } from '#schema/settings/run-settings.ts';
@@ -14,33 +13,32 @@ import type { Adapter, Harness, HarnessHost } from '../harness/contract/adapter.
 import { capabilitiesOf } from '../harness/contract/capabilities.ts';
 import { ROOT_THREAD } from '../harness/contract/events.ts';
 import type { ToolHost } from '../harness/contract/tools.ts';
-import { makeRunModule } from '../tools/project/run-module.ts';
-import { startToolHost } from '../tools/tool-host.ts';
 import { allowedPermissions } from './allowed-permissions.ts';
 import { checkOutUntilDone, waitForIsolation } from './boot/bring-up.ts';
 import type { Probe } from './boot/isolation-probe.ts';
 import { type Answering, createBroker } from './broker.ts';
-import { makeJudge } from './child-rules.ts';
 import { commandEnvironment, type Grants } from './command-environment.ts';
 import type { SessionCalls } from './control-plane.ts';
 import type { DaemonState } from './daemon-state.ts';
 import { type EventLog, startEventLog } from './event-log/event-log.ts';
 import { openSpool, readLeftovers } from './event-log/spool.ts';
-import { type BranchWork, makeBranchWork } from './git/branch-work.ts';
-import { checkOut, ensureBranch } from './git/checkout.ts';
+import { makeBranchWork } from './git/branch-work.ts';
+import { checkOut } from './git/checkout.ts';
 import { makeRunGit } from './git/run-git.ts';
+import { makeSessionBranch } from './git/session-branch.ts';
 import { healthDocumentOf } from './health/health-document.ts';
 import { startReporter } from './health/reporter.ts';
 import type { LogRing } from './logs.ts';
 import { endLeftovers } from './process/leftovers.ts';
-import { type ProjectMaterial, prepareMaterial } from './project/material.ts';
+import type { ProjectMaterial } from './project/material.ts';
 import type { Redactor } from './redact.ts';
 import { JUDGE_PATH } from './relay/child-calls.ts';
 import type { Relay } from './relay/relay.ts';
 import { TOOLS_PATH } from './relay/tool-calls.ts';
 import { findRulesFile } from './rules-file.ts';
 import { makeRuntimeVerbs, type RuntimeVerbs } from './runtime-verbs.ts';
-import { type AbortReason, createTurns, type Turns, type TurnWorkspace } from './turns/turns.ts';
+import { prepareSessionTools } from './session-tools.ts';
+import { type AbortReason, createTurns, type Turns } from './turns/turns.ts';
 
 /** Ports of a session. */
 export type SessionHostPorts = Readonly<{
@@ -90,9 +88,6 @@ export type SessionHost = Readonly<{
   lastWords: () => Promise<void>;
 }>;
 
-/** The skills that the image brings. Source: A129. */
-const MANAGED_SKILLS = fileURLToPath(new URL('../../skills', import.meta.url));
-
 /** The beginning of a hash of what a claim said, so that two of them can be compared. */
 const etagOf = (value: unknown): string =>
   createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 16);
@@ -113,7 +108,6 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
   let grants: Grants = { revision: claim.envRevision, environment: claim.env };
   let harness: Harness | undefined;
   let turns: Turns | undefined;
-  let work: BranchWork | undefined;
   let draining: Readonly<{ deadlineMs: number; reason: AbortReason }> | undefined;
 
   const secretsChanged = (): void =>
@@ -154,6 +148,7 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
     log,
   });
   const emit: EventLog['emit'] = (event, place) => events.emit(event, place);
+  const branch = makeSessionBranch({ run, branch: claim.branch, state, emit, redact: redactor.redact, log });
 
   const turnChanged = (): void => {
     const activity = turns?.activity();
@@ -189,43 +184,6 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
       );
     }
     turns?.poke();
-  };
-
-  const pushBranch = async (turnId: string | null): Promise<void> => {
-    const result = await work?.push();
-    if (result === undefined || result.kind === 'nothing') return;
-    const place = { threadId: ROOT_THREAD, turnId };
-    if (result.kind === 'pushed') {
-      state.report({ pushError: null });
-      log.info('branch pushed', { branch: claim.branch, commit: result.commit });
-      emit({ type: 'workspace.pushed', data: { branch: claim.branch, commit: result.commit } }, place);
-      return;
-    }
-    log.warn('the push failed', { branch: claim.branch, reason: redactor.redact(result.message) });
-    const message = redactor.redact(result.message);
-    state.report({ pushError: message });
-    emit({ type: 'workspace.push_failed', data: { branch: claim.branch, message } }, place);
-  };
-
-  const workspace: TurnWorkspace = {
-    head: async () => {
-      const commit = (await work?.head()) ?? null;
-      if (commit !== null) state.report({ checkout: { branch: claim.branch, commit } });
-      return commit;
-    },
-    commitsSince: async (commit) => (await work?.commitsSince(commit)) ?? [],
-    push: pushBranch,
-    onBranch: async () => {
-      try {
-        await ensureBranch(run, claim.branch);
-        if (!state.read().onBranch) state.report({ onBranch: true });
-        return true;
-      } catch (error) {
-        log.error('the session branch is not checked out', { err: error });
-        state.report({ onBranch: false });
-        return false;
-      }
-    },
   };
 
   const harnessHost = async (material: ProjectMaterial, tools: ToolHost): Promise<HarnessHost> => ({
@@ -273,40 +231,26 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
     clock,
   });
 
-  /** What the project brings, and the tools of the session; the relay serves them from here on. */
-  const prepareTools = async (): Promise<[ProjectMaterial, ToolHost]> => {
-    const { workspaceDir: workspace, searchPath } = config;
-    const target = join(config.configDir, 'project');
-    const request = { claim, workspace, searchPath, target, managedSkills: MANAGED_SKILLS, signal: ending.signal };
-    const material = await prepareMaterial(run, request, log);
-    state.report({ configuration: { ...configuration, fallbackReason: material.fallbackReason } });
-    const plainEnvironment = {
-      PATH: searchPath,
-      HOME: config.homeDir,
-      TMPDIR: config.temporaryDir,
-      LANG: 'C.UTF-8',
-      [ports.marker.name]: ports.marker.value,
-    };
-    const tools = await startToolHost(
+  /** What the project brings, and the tools of the session. */
+  const prepareTools = async (): Promise<Readonly<{ material: ProjectMaterial; tools: ToolHost }>> => {
+    const prepared = await prepareSessionTools(
       {
+        config,
         claim,
-        workspace,
         web: calls.web,
-        outputDirectory: join(config.temporaryDir, 'beeuni-tool-output'),
-        sourceDirectory: material.sourceDirectory,
-        run: makeRunModule({ clock, output: (line) => ports.ring.add('harness', line) }),
-        plainEnvironment,
-        callEnvironment: () => ({ ...commandEnvironment(claim, grants), ...plainEnvironment }),
+        run,
+        relay,
+        marker: ports.marker,
+        commandEnvironment: () => commandEnvironment(claim, grants),
+        ask: broker.ask,
+        output: (line) => ports.ring.add('harness', line),
+        clock,
         log,
       },
       ending.signal,
     );
-    relay.offerTools(tools);
-    const { agents, agent } = claim;
-    relay.judgeBy(
-      makeJudge({ agents, agent, workspace, skills: material.skills, tools: tools.specs, ask: broker.ask }),
-    );
-    return [material, tools];
+    state.report({ configuration: { ...configuration, fallbackReason: prepared.material.fallbackReason } });
+    return prepared;
   };
 
   const startTurns = (started: Harness): Turns =>
@@ -321,7 +265,7 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
       harnessId: claim.harness,
       branch: claim.branch,
       defaults: { agent: claim.agent, model: claim.model?.name ?? null },
-      workspace,
+      workspace: branch,
       emit: (event, place) => {
         emit(event, place);
       },
@@ -353,9 +297,10 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
       { threadId: ROOT_THREAD, turnId: null },
     );
     const knownRemote = checkout.kept ? undefined : checkout.commit;
-    work = makeBranchWork(run, { branch: claim.branch, remoteUrl, knownRemote, log });
-    if (checkout.kept) await pushBranch(null);
-    const started = await ports.adapter.start(await harnessHost(...(await prepareTools())));
+    branch.checkedOut(makeBranchWork(run, { branch: claim.branch, remoteUrl, knownRemote, log }));
+    if (checkout.kept) await branch.push(null);
+    const { material, tools } = await prepareTools();
+    const started = await ports.adapter.start(await harnessHost(material, tools));
     harness = started;
     if (ending.signal.aborted) {
       await started.stop(0);
@@ -426,7 +371,7 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
       draining = { deadlineMs, reason };
       if (deadlineMs === 0) relay.closeModels();
       const idle = turns === undefined || turns.activity().turnId === null;
-      void turns?.drain(deadlineMs, reason).then(() => pushBranch(null));
+      void turns?.drain(deadlineMs, reason).then(() => branch.push(null));
       return idle;
     },
     replaceEnvironment: (revision, environment) => {
@@ -449,7 +394,7 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
     answer: giveAnswer,
     shutDown: async (drainMs, reason) => {
       await turns?.drain(drainMs, 'sandbox');
-      await within(PUSH_LIMIT_MS, pushBranch(null));
+      await within(PUSH_LIMIT_MS, branch.push(null));
       await events.flush(FLUSH_LIMIT_MS);
       try {
         await calls.bye(reason);
