@@ -1,8 +1,8 @@
 // The daemon beside the bare harness: events of OpenCode as a client gets them through daemon and control plane beside
-// OpenCode's own stream (rate at full speed, and what each event of a slow answer waits longer), what the daemon takes of memory
-// above the bare harness and what it takes by itself, and what sixty turns leave. Interleaved: floor, ours, ours, floor. The control plane is the double of the
-// tests, in this process. `node test/bench/harness.ts [--rounds 3] [--chunks 2000] [--turns 60]`. Writes
-// bench/results/harness.json. Never a test: nothing here asserts a time.
+// OpenCode's own stream (rate at full speed, and what each event of a slow answer waits longer), what daemon and harness take of
+// memory above the bare harness, what the daemon takes by itself, and what sixty turns leave. Interleaved: floor, ours, ours, floor.
+// The control plane is the double of the tests, in this process. `node test/bench/harness.ts [--rounds 3] [--chunks 2000]
+// [--turns 60]`. Writes bench/results/harness.json. Never a test: nothing here asserts a time.
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
