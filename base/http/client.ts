@@ -12,6 +12,7 @@ import {
   UnavailableError,
   UnsupportedError,
 } from '#base/errors.ts';
+import { retryAfterMs } from '#base/retry-after.ts';
 import type { Route, RouteInput } from '#schema/define-route.ts';
 import { PROBLEMS, type ProblemCode, type ProblemCodeOf } from '#schema/problem.ts';
 import { readLines, readSse } from './read-stream.ts';
@@ -141,11 +142,6 @@ export const errorFromAnswer = (
   }
 };
 
-const retryAfterMsOf = (response: Answer): number | undefined => {
-  const seconds = Number(response.headers.get('retry-after') ?? Number.NaN);
-  return Number.isFinite(seconds) && seconds >= 0 ? Math.min(seconds * 1000, 86_400_000) : undefined;
-};
-
 const parseJson = (text: string): unknown => {
   try {
     return JSON.parse(text);
@@ -217,7 +213,12 @@ export const createClient = (options: ClientOptions): Client => {
 
   const failure = async (response: Answer): Promise<BeeuniError> => {
     const text = await readText(response).catch(() => '');
-    return errorFromAnswer(response.status, parseJson(text), options, retryAfterMsOf(response));
+    return errorFromAnswer(
+      response.status,
+      parseJson(text),
+      options,
+      retryAfterMs(response.headers.get('retry-after')),
+    );
   };
 
   const call = async <R extends Route>(

@@ -2,6 +2,7 @@
 // Must not know the registry, nor log or keep a key. Source: 20-control-plane §4.
 import OpenAI, { APIConnectionError, APIConnectionTimeoutError, APIError } from 'openai';
 import { type BeeuniError, LimitError, UnavailableError } from '#base/errors.ts';
+import { retryAfterMs } from '#base/retry-after.ts';
 
 /** How to reach an OpenAI-compatible endpoint. `fetch` decides which addresses are connected to. */
 export type OpenAiEndpoint = Readonly<{
@@ -16,15 +17,12 @@ export type OpenAiEndpoint = Readonly<{
 /** Most names that are read from a provider's list. */
 const MAX_MODELS = 2_000;
 
-/** Longest wait that is believed. Units: milliseconds. */
-const MAX_WAIT_MS = 86_400_000;
-
 /** An endpoint asks to slow down; `retryAfter` is its header of that name: seconds, or nothing that counts. */
 export const slowDown = (retryAfter: string | null | undefined, cause?: unknown): LimitError => {
-  const seconds = /^\d{1,6}(\.\d+)?$/.test(retryAfter ?? '') ? Number(retryAfter) : undefined;
+  const waitMs = retryAfterMs(retryAfter);
   return new LimitError('rate_limited', 'the provider asks to slow down (HTTP 429)', {
     cause,
-    ...(seconds === undefined ? {} : { retryAfterMs: Math.min(seconds * 1_000, MAX_WAIT_MS) }),
+    ...(waitMs === undefined ? {} : { retryAfterMs: waitMs }),
   });
 };
 

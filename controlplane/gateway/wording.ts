@@ -1,6 +1,7 @@
 // How the gateway words errors. Harnesses decide by the text of an error whether to call again, so a final error has a
 // 4xx status and a body without digits, ids and the words that they look for; ids go into headers. Pure.
 // Source: 20-control-plane §5, FC3, A142. It must not know providers or sessions.
+import { retryAfterMs } from '#base/retry-after.ts';
 import type { ProblemCode } from '#schema/problem.ts';
 import { GATEWAY_OFF_TEXT } from '#schema/rules/effective-flags.ts';
 
@@ -120,10 +121,8 @@ const messageOf = (body: string): string => {
 };
 
 const secondsOf = (retryAfter: string | undefined, nowMs: number): number | undefined => {
-  if (retryAfter === undefined) return undefined;
-  if (/^\d{1,9}(\.\d+)?$/.test(retryAfter)) return Number(retryAfter);
-  const at = Date.parse(retryAfter);
-  return Number.isNaN(at) ? undefined : Math.max(0, (at - nowMs) / 1000);
+  const waitMs = retryAfterMs(retryAfter, nowMs);
+  return waitMs === undefined ? undefined : waitMs / 1_000;
 };
 
 /** The wait that a refusal asks for; undefined when it names none. Units: seconds. */

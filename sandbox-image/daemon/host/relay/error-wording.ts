@@ -1,9 +1,13 @@
 // Words model errors for harnesses that decide by text whether to try again: a final error is a 4xx whose body holds no
 // digit, no id and none of the words that start a retry; a retryable one carries a bounded wait.
 // Pure. Must not know sockets. Source: harness-runtimes §2.8, known-bugs K6 to K9, 20-control-plane §5.
+import { retryAfterMs } from '#base/retry-after.ts';
 
 /** Longest wait that a harness is told. Units: seconds. Source: house brief, known-bugs K6. */
 export const MAX_RETRY_AFTER_SECONDS = 30;
+
+/** Wait of an answer that names none. Units: milliseconds. */
+const DEFAULT_WAIT_MS = 2_000;
 
 /** A failed answer as the gateway gave it. */
 export type UpstreamFailure = Readonly<{ status: number; body: string; retryAfter: string | undefined }>;
@@ -88,8 +92,7 @@ const harmless = (text: string): string | undefined => {
 };
 
 const waitOf = (retryAfter: string | undefined): number => {
-  const seconds = Number(retryAfter);
-  if (retryAfter === undefined || !Number.isFinite(seconds) || seconds < 0) return 2;
+  const seconds = (retryAfterMs(retryAfter) ?? DEFAULT_WAIT_MS) / 1_000;
   return Math.min(Math.max(Math.ceil(seconds), 1), MAX_RETRY_AFTER_SECONDS);
 };
 
