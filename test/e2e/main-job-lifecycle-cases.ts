@@ -18,6 +18,11 @@ import { bash, type Scene } from './main-job-scene.ts';
 const killByCommand = (main: string): string =>
   `for p in /proc/[0-9]*; do case "$(tr '\\0' ' ' < $p/cmdline 2>/dev/null)" in node*${main}*) kill -9 "\${p#/proc/}";; esac; done`;
 
+const patchSpec = (all: Scene['all'], name: string, spec: Readonly<Record<string, string>>): Promise<string> => {
+  const patch = JSON.stringify({ spec });
+  return all.kubectl.run('patch', 'session', name, '-n', NAMES.namespace, '--type=merge', '-p', patch);
+};
+
 /** Cases of main-job.test.ts. */
 export const lifecycleCases = (scene: () => Scene): void => {
   test('suspend keeps the files, resume continues, a restart token makes a new attempt', async () => {
@@ -30,16 +35,7 @@ export const lifecycleCases = (scene: () => Scene): void => {
       'a turn',
       (one) => one.status?.lastTurn?.outcome === 'Succeeded',
     );
-    await all.kubectl.run(
-      'patch',
-      'session',
-      'keep',
-      '-n',
-      NAMES.namespace,
-      '--type=merge',
-      '-p',
-      '{"spec":{"operatingMode":"Suspended"}}',
-    );
+    await patchSpec(all, 'keep', { operatingMode: 'Suspended' });
     const suspended = await waitForResource(
       all.kubectl,
       'session',
@@ -54,16 +50,7 @@ export const lifecycleCases = (scene: () => Scene): void => {
       ).trim(),
       '',
     );
-    await all.kubectl.run(
-      'patch',
-      'session',
-      'keep',
-      '-n',
-      NAMES.namespace,
-      '--type=merge',
-      '-p',
-      '{"spec":{"operatingMode":"Running"}}',
-    );
+    await patchSpec(all, 'keep', { operatingMode: 'Running' });
     const resumed = await ready('keep');
     assert.equal(resumed.status?.pod?.attempt, 2);
     await all.api.send('POST', `/v1/namespaces/${NAMES.namespace}/sessions/keep/prompts`, {
@@ -76,16 +63,7 @@ export const lifecycleCases = (scene: () => Scene): void => {
       'the kept file',
       ({ type, data }) => type === 'message.part.updated' && /"output":"kept/.test(JSON.stringify(data)),
     );
-    await all.kubectl.run(
-      'patch',
-      'session',
-      'keep',
-      '-n',
-      NAMES.namespace,
-      '--type=merge',
-      '-p',
-      '{"spec":{"restartToken":"again"}}',
-    );
+    await patchSpec(all, 'keep', { restartToken: 'again' });
     const restarted = await waitForResource(
       all.kubectl,
       'session',
