@@ -6,6 +6,7 @@ import type { ProviderKey } from '../app/provider-ports.ts';
 import type { Revocation, RunningCall } from '../app/running-calls.ts';
 import { type Admitted, isGatewayError, makeAdmit, type Target } from './admit.ts';
 import { type Attempt, type AttemptEnd, startAttempt } from './attempt.ts';
+import { makeBrokenStreams } from './broken-streams.ts';
 import type { Hold } from './budgets.ts';
 import { takesTier } from './effort.ts';
 import { errorBody, errorEvent } from './error-shape.ts';
@@ -92,6 +93,7 @@ export const makeServeCall = (
   const { clock, keyPools, observe } = ports;
   const admit = makeAdmit(ports);
   const headersFor = makeHeadersFor(wire);
+  const brokenStreams = makeBrokenStreams(clock);
   const attempts = { clock, startWatch: makeWatches(clock) };
 
   /** One attempt with one key, and what is left to say to the client. */
@@ -173,11 +175,7 @@ export const makeServeCall = (
       return outcome(kind, 502, code);
     }
     if (!metered.hasError) {
-      const message =
-        why === undefined
-          ? 'the stream of the provider ended before its answer was complete; try again later'
-          : 'the provider stopped sending before its answer was complete; try again later';
-      const error = { status: 502, message, type: 'server_error', code } as const;
+      const error = brokenStreams.broke(call.identity.sessionUid, why !== undefined);
       response.write(endOfEvent(metered) + errorEvent(wire, error));
     }
     response.end();
@@ -222,6 +220,7 @@ export const makeServeCall = (
         return { error: wordOf(error), kind: 'refused', mayFallBack: true };
       }
       if (end.kind === 'whole') {
+        brokenStreams.whole(call.identity.sessionUid);
         const { metered } = end;
         const outcome = {
           kind: 'ok',

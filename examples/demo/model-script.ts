@@ -43,8 +43,8 @@ export type Mischief =
   | Readonly<{ kind: 'silent' }>
   /** The stream ends cleanly, without finish reason and end mark. */
   | Readonly<{ kind: 'truncate' }>
-  /** An error object inside a 200 stream. */
-  | Readonly<{ kind: 'error-inside'; message: string }>
+  /** An error object inside a 200 stream; `final` asks for no other call. */
+  | Readonly<{ kind: 'error-inside'; message: string; final?: boolean }>
   /** An HTTP error for the first `times` tries. */
   | Readonly<{ kind: 'error'; times: number; status: number; message: string }>
   /** The context overflow error of OpenAI for the first `times` tries. */
@@ -73,7 +73,7 @@ const numbers = (text: string): readonly number[] => text.split(/\s+/).filter(Bo
 
 /**
  * The steps of a text. Steps: `@@say TEXT`, `@@tool NAME {json}`, `@@tools NAME {json} ;; NAME {json}`,
- * `@@stream WORDS GAP_MS`, `@@hang`, `@@silent`, `@@truncate`, `@@inside MESSAGE`, `@@error TIMES STATUS MESSAGE`,
+ * `@@stream WORDS GAP_MS`, `@@hang`, `@@silent`, `@@truncate`, `@@inside MESSAGE`, `@@inside-final MESSAGE`, `@@error TIMES STATUS MESSAGE`,
  * `@@overflow TIMES`, `@@drop TIMES`. Lines that colour the step after them: `@@reason TEXT`, `@@text TEXT`,
  * `@@usage PROMPT COMPLETION`, `@@delay MS`, `@@retry-after SECONDS`. Unknown verbs are skipped.
  */
@@ -122,6 +122,9 @@ export const parseScript = (text: string): readonly Step[] => {
         break;
       case 'inside':
         add({ mischief: { kind: 'error-inside', message: rest } });
+        break;
+      case 'inside-final':
+        add({ mischief: { kind: 'error-inside', message: rest, final: true } });
         break;
       case 'error': {
         const [, times = '1', status = '500', message = ''] = /^(\d+)\s+(\d{3})\s*(.*)$/.exec(rest) ?? [];

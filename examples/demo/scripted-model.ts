@@ -108,7 +108,7 @@ const fail = (response: ServerResponse, step: Step, shape: ErrorShape = errorBod
 type Frames = Readonly<{
   text: readonly string[];
   end: readonly string[];
-  error: (message: string) => string;
+  error: (message: string, isFinal: boolean) => string;
   last: string;
 }>;
 
@@ -118,7 +118,10 @@ const chatFrames = (completion: Completion): Frames => {
   return {
     text: chunks.text.map(frame),
     end: chunks.end.map(frame),
-    error: (message) => frame(errorBody(message, 'server_error')),
+    error: (message, isFinal) =>
+      frame(
+        isFinal ? errorBody(message, 'invalid_request_error', 'provider_failed') : errorBody(message, 'server_error'),
+      ),
     last: 'data: [DONE]\n\n',
   };
 };
@@ -148,7 +151,7 @@ const stream = async (response: ServerResponse, frames: Frames, step: Step): Pro
     return;
   }
   if (mischief?.kind === 'truncate' || mischief?.kind === 'error-inside') {
-    if (mischief.kind === 'error-inside') response.write(frames.error(mischief.message));
+    if (mischief.kind === 'error-inside') response.write(frames.error(mischief.message, mischief.final === true));
     response.end();
     return;
   }

@@ -243,6 +243,14 @@ describe('a session with OpenCode', { skip, timeout: 900_000 }, () => {
     assert.deepEqual([(await endOf(turnId))['outcome']], ['Succeeded']);
   });
 
+  it('FC1 ends the turn with the words of a final error inside a stream, and does not call again', async () => {
+    const said = 'the stream of the provider ended before its answer was complete, more than once';
+    const before = rig.controlPlane.modelCalls.length;
+    const end = await endOf(await run(`@@inside-final ${said}`));
+    assert.deepEqual([end['outcome'], end['message']], ['Failed', said]);
+    assert.equal(rig.controlPlane.modelCalls.length, before + 1);
+  });
+
   it('A142 fails a prompt whose model is not offered, without a call', async () => {
     const before = rig.controlPlane.modelCalls.length;
     const end = await endOf(await run('@@say hi', { model: 'acme/none' }));

@@ -161,7 +161,7 @@ test('FC9 a body above the ceiling, a compressed one and one that is no JSON are
   assert.equal(chunked, 413);
 });
 
-test('FC1 a stream without its end becomes an error event, never a made-up stop', async () => {
+test('FC1 a stream without its end becomes an error event, never a made-up stop, and asks for one more call at most', async () => {
   const answer = await ask('@@truncate');
   assert.equal(answer.status, 200);
   assert.match(answer.text, /data: \{"error":\{"message":"the stream of the provider ended[^\n]*\n\n$/);
@@ -169,6 +169,10 @@ test('FC1 a stream without its end becomes an error event, never a made-up stop'
   assert.equal(answer.text.includes('[DONE]'), false);
   const cut = await ask('@@drop 1');
   assert.match(cut.text, /"code":"provider_failed"/);
+  assert.deepEqual(
+    [answer, cut].map(({ text }) => /server_error|try again/.test(text)),
+    [true, false],
+  );
   await until('two rows', () => usage.length === 2);
   assert.deepEqual(outcomes(), ['incomplete', 'incomplete']);
   assert.ok((usage[0]?.completionTokens ?? 0) > 0);

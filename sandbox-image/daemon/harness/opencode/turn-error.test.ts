@@ -24,6 +24,17 @@ describe('turnErrorOf', () => {
     assert.equal(turnErrorOf({ name: 'UnknownError', data: { message: 'odd' } })?.code, 'unknown');
   });
 
+  it('A142 reads an error that came inside a stream, which OpenCode keeps as the text of a message', () => {
+    const inside = (code: string) => ({
+      name: 'UnknownError',
+      data: { message: JSON.stringify({ message: 'it broke', type: 'invalid_request_error', param: null, code }) },
+    });
+    assert.deepEqual(turnErrorOf(inside('provider_failed')), { code: 'unknown', message: 'it broke' });
+    assert.equal(turnErrorOf(inside('superseded'))?.code, turnErrorOf(api(409, 'superseded'))?.code);
+    assert.equal(turnErrorOf(inside('budget_reached'))?.code, 'credits');
+    assert.equal(turnErrorOf({ name: 'UnknownError', data: { message: '{"odd":1}' } })?.message, '{"odd":1}');
+  });
+
   it("A142 knows OpenCode's own names", () => {
     assert.equal(turnErrorOf({ name: 'MessageAbortedError', data: {} })?.code, 'aborted');
     assert.equal(turnErrorOf({ name: 'ContextOverflowError', data: {} })?.code, 'context_length');

@@ -11,29 +11,32 @@ const BY_NAME: Readonly<Record<string, TurnErrorCode>> = {
   ProviderModelNotFoundError: 'unknown_model',
 };
 
-const codeInBody = (body: unknown): string => {
-  if (typeof body !== 'string') return '';
+type Fields = Readonly<Record<string, unknown>>;
+
+const objectIn = (text: unknown): Fields => {
+  if (typeof text !== 'string' || !text.startsWith('{')) return {};
   try {
-    const parsed: unknown = JSON.parse(body);
-    const error = typeof parsed === 'object' && parsed !== null && 'error' in parsed ? parsed.error : undefined;
-    return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string'
-      ? error.code
-      : '';
+    return JSON.parse(text) as Fields;
   } catch {
-    return '';
+    return {};
   }
 };
+
+const fieldsOf = (value: unknown): Fields => (typeof value === 'object' && value !== null ? (value as Fields) : {});
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 /** The error of a message or session in our words; undefined for no error at all. */
 export const turnErrorOf = (error: unknown): TurnError | undefined => {
   if (typeof error !== 'object' || error === null) return undefined;
   const { name, data } = error as { name?: unknown; data?: unknown };
-  const fields = (typeof data === 'object' && data !== null ? data : {}) as Record<string, unknown>;
-  const text = typeof fields['message'] === 'string' ? fields['message'] : '';
+  const fields = fieldsOf(data);
+  // An error that came inside a stream is the text of the message, whole.
+  const inside = objectIn(fields['message']);
+  const text = textOf(inside['message']) || textOf(fields['message']);
   const fallback = typeof name === 'string' ? name : 'the harness reported an error';
   const status = typeof fields['statusCode'] === 'number' ? fields['statusCode'] : 0;
   const code =
-    codeOfBody(codeInBody(fields['responseBody'])) ??
+    codeOfBody(textOf(fieldsOf(objectIn(fields['responseBody'])['error'])['code']) || textOf(inside['code'])) ??
     (typeof name === 'string' ? BY_NAME[name] : undefined) ??
     codeOfStatus(status) ??
     'unknown';
