@@ -55,31 +55,28 @@ const revokedError = (why: Revocation): Error =>
     : new UnauthenticatedError('the session credential is no longer valid');
 
 /**
- * Does work as a running call; what it is given fires when the call is revoked, or `signal` does. The work is not waited for then.
+ * Gives back what does work as a running call; what it is given fires when the call is revoked, or `signal` does. The work is not waited for then.
  * Errors: those of the work; ConflictError `superseded`, UnauthenticatedError.
  */
-export const runAsCall = async (
-  running: Pick<RunningCalls, 'begin' | 'end'>,
-  identity: CallHolder,
-  signal: AbortSignal,
-  work: (signal: AbortSignal) => Promise<void>,
-): Promise<void> => {
-  const over = new AbortController();
-  const revoked = Promise.withResolvers<never>();
-  // Nobody waits for it once the work has ended.
-  revoked.promise.catch(() => undefined);
-  const call: RunningCall = {
-    place: 0,
-    identity,
-    revoke: (why) => {
-      revoked.reject(revokedError(why));
-      over.abort();
-    },
+export const makeRunAsCall =
+  (running: Pick<RunningCalls, 'begin' | 'end'>) =>
+  async (identity: CallHolder, signal: AbortSignal, work: (signal: AbortSignal) => Promise<void>): Promise<void> => {
+    const over = new AbortController();
+    const revoked = Promise.withResolvers<never>();
+    // Nobody waits for it once the work has ended.
+    revoked.promise.catch(() => undefined);
+    const call: RunningCall = {
+      place: 0,
+      identity,
+      revoke: (why) => {
+        revoked.reject(revokedError(why));
+        over.abort();
+      },
+    };
+    running.begin(call);
+    try {
+      await Promise.race([revoked.promise, work(AbortSignal.any([signal, over.signal]))]);
+    } finally {
+      running.end(call);
+    }
   };
-  running.begin(call);
-  try {
-    await Promise.race([revoked.promise, work(AbortSignal.any([signal, over.signal]))]);
-  } finally {
-    running.end(call);
-  }
-};

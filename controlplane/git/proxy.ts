@@ -14,7 +14,6 @@ import {
 } from '#base/errors.ts';
 import type { Logger } from '#base/log.ts';
 import type { SandboxIdentity } from '../app/ports.ts';
-import { type RunningCalls, runAsCall } from '../app/running-calls.ts';
 import type { GitCredentials } from './credentials.ts';
 import type { RepositoryProblem } from './failure.ts';
 import type { Mirrors, RepositoryTarget } from './mirror.ts';
@@ -44,8 +43,12 @@ export type FindPushRule = (sessionUid: string) => PushRule | undefined;
 export type GitProxyPorts = Readonly<{
   git: Git;
   mirrors: Mirrors;
-  /** Ends what runs once the session may do nothing any more. */
-  running: Pick<RunningCalls, 'begin' | 'end'>;
+  /** Does work whose signal fires, and which ends with an error, once the session may do nothing any more. */
+  whileAllowed: (
+    identity: SandboxIdentity,
+    signal: AbortSignal,
+    work: (signal: AbortSignal) => Promise<void>,
+  ) => Promise<void>;
   findRepository: FindRepository;
   readCredentials: ReadCredentials;
   findPushRule: FindPushRule;
@@ -295,7 +298,7 @@ export const makeGitProxy = (ports: GitProxyPorts): GitProxy => {
   const asRunning =
     (handler: (call: GitCall) => Promise<void>) =>
     (call: GitCall): Promise<void> =>
-      runAsCall(ports.running, call.identity, call.signal, (signal) => handler({ ...call, signal }));
+      ports.whileAllowed(call.identity, call.signal, (signal) => handler({ ...call, signal }));
   return { infoRefs, uploadPack: asRunning(uploadPack), receivePack: asRunning(receivePack) };
 };
 

@@ -29,7 +29,7 @@ import { makeRegistryReader } from '../app/registry.ts';
 import { resolveRoles } from '../app/role-models.ts';
 import { makeCeilingOfRun } from '../app/run-ceiling.ts';
 import { makePreparePin, type PreparePin } from '../app/run-settings.ts';
-import { makeRunningCalls } from '../app/running-calls.ts';
+import { makeRunAsCall, makeRunningCalls } from '../app/running-calls.ts';
 import { makeKeyPools } from '../gateway/key-pool.ts';
 import { makeListProviderModels } from '../gateway/list-models.ts';
 import { makeUpstreams, systemLookup } from '../gateway/upstream.ts';
@@ -283,7 +283,7 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
   const gitProxy = makeGitProxy({
     git,
     mirrors,
-    running,
+    whileAllowed: makeRunAsCall(running),
     findRepository,
     readCredentials,
     findPushRule: (sessionUid) => {

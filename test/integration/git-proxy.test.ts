@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { BeeuniError } from '#base/errors.ts';
 import { createLogger } from '#base/log.ts';
-import { makeRunningCalls, type Revocation, type RunningCall } from '#controlplane/app/running-calls.ts';
+import { makeRunAsCall, makeRunningCalls, type Revocation, type RunningCall } from '#controlplane/app/running-calls.ts';
 import { type Mirrors } from '#controlplane/git/mirror.ts';
 import { FLUSH, pktLine } from '#controlplane/git/pkt-line.ts';
 import { makeGitProxy } from '#controlplane/git/proxy.ts';
@@ -61,7 +61,7 @@ before(async () => {
   const proxy = makeGitProxy({
     git: rig.git,
     mirrors,
-    running,
+    whileAllowed: makeRunAsCall(running),
     findRepository: async () => ({ projectUid: `p-${repository}`, url: remote.urlOf(name()), defaultBranch: null }),
     readCredentials: async () => ({ kind: 'basic', username: 'bot', password: CANARY }),
     findPushRule: () => rule,
