@@ -348,7 +348,7 @@ describe('the command line', { timeout: 900_000 }, () => {
       [['sessions', 'new', 'talk', '-p', 'shop'], ada, 5, /already_exists/],
       [['sessions', 'new', 'x2', '-p', 'shop', '--model', 'acme/none'], ada, 1, /unknown_model/],
       [['sessions', 'chat', 'talk', 'hi'], bob, 3, /rights are Kubernetes RBAC/],
-      [['projects', 'ls'], { ...ada, env: { ...ada.env, BEEUNI_TOKEN: 'wrong' } }, 3, /beeuni login/],
+      [['projects', 'ls'], { ...ada, env: { ...ada.env, BEEUNI_TOKEN: 'wrong' } }, 3, /that of BEEUNI_TOKEN/],
       [
         ['projects', 'ls'],
         { ...ada, env: { ...ada.env, BEEUNI_SERVER: 'http://127.0.0.1:1' } },
