@@ -112,9 +112,11 @@ const isolationProbe = (): Probe | undefined => {
 };
 const probe = isolationProbe();
 
-// What serves a session is loaded while the claim is on its way: the probe asks before. The boot says what became of it.
-const loading = Promise.all([import('./host/session-host.ts'), import('./host/workspace.ts')]);
-loading.catch(() => {});
+/** What serves a session. A module is loaded once, however often it is asked for. */
+const loadParts = (harness: string) =>
+  Promise.all([import('./host/session-host.ts'), import('./host/workspace.ts'), findAdapter(harness)]);
+/** Loading holds this process up, so the claim has this time to leave first; then both go on together. Units: milliseconds. */
+const CLAIM_HEAD_START_MS = 20;
 
 const relayToken = randomBytes(32).toString('base64url');
 const relay = await startRelay({
@@ -126,7 +128,7 @@ const relay = await startRelay({
 
 /** The session of this pod, or undefined when there will be none; then `end` was called. */
 const findSession = async (): Promise<ClaimAnswer | undefined> => {
-  if (config.harness !== undefined && (await findAdapter(config.harness)) === undefined) {
+  if (config.harness !== undefined && !ADAPTER_IDS.includes(config.harness)) {
     end('harness_not_available', `this image has no adapter for the harness ${config.harness}`);
     return undefined;
   }
@@ -159,12 +161,16 @@ const findSession = async (): Promise<ClaimAnswer | undefined> => {
 };
 
 const boot = async (): Promise<void> => {
+  // What is wrong with the parts is heard below, where they are needed.
+  const early = (): void => void loadParts(config.harness ?? '').catch(() => {});
+  const cancel = clock.startTimer(CLAIM_HEAD_START_MS, early);
   claimed = await findSession();
+  cancel();
   if (claimed === undefined) return;
   const { session: owner, generation } = claimed;
-  const [{ serveSession }, { makeWorkspace }] = await loading;
   const sessionLog = log.child({ session: owner.name, namespace: owner.namespace, generation });
   sessionLog.info('claimed', { harness: claimed.harness, branch: claimed.branch });
+  const [{ serveSession }, { makeWorkspace }, adapter] = await loadParts(claimed.harness);
   workspace = makeWorkspace({
     config,
     baseCommit: claimed.baseCommit,
@@ -180,7 +186,7 @@ const boot = async (): Promise<void> => {
     config,
     claim: claimed,
     calls: makeSessionCalls({ baseUrl: config.controlPlaneUrl, tokenFile: config.tokenFile }, claimed.credential),
-    adapter: await findAdapter(claimed.harness),
+    adapter,
     probe,
     relay,
     relayToken,
