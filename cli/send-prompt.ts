@@ -112,6 +112,7 @@ export const sendAndWatch = async (
 /** Why a prompt that should have joined the running turn waits instead. */
 const DELIVERY_REASONS = {
   unsupported: '-- this harness takes no prompt into a running turn: it waits behind it',
+  not_prompter: "-- the running turn is somebody else's, and only they may add to it: it waits behind it",
   turn_ended: '-- no turn runs that could take the prompt: it is a turn of its own',
 } as const;
 

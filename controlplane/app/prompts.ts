@@ -9,13 +9,14 @@ import type { SteeredPrompt } from '#schema/wire/runtime.ts';
 import { afterKey, type Page, type PageRequest, pageFrom } from './page.ts';
 import type { Delivery, DeliveryReason, NewPrompt, PromptPart, PromptState, SessionKey } from './session-records.ts';
 
-/** A prompt as a client sends it. */
+/** A prompt as a client sends it. `sentBy`: see callerName. */
 export type PromptInput = Readonly<{
   messageId: string | undefined;
   delivery: Delivery;
   parts: readonly PromptPart[];
   agent: string | undefined;
   model: string | undefined;
+  sentBy: string;
 }>;
 
 /** What the inbox needs. */
@@ -119,10 +120,15 @@ export const makePrompts = (ports: PromptsPorts): Prompts => {
     ...from,
   });
 
-  /** Lets a stored prompt join the running turn, or wait in the queue with the reason. Source: A146, A154. */
-  const steered = async (uid: string, stored: PromptState, { messageId, parts }: NewPrompt): Promise<PromptState> => {
+  /** Lets a stored prompt join a turn while it runs, or wait in the queue with the reason. Source: A146, A154. */
+  const steered = async (
+    uid: string,
+    turnId: string,
+    stored: PromptState,
+    { messageId, parts }: NewPrompt,
+  ): Promise<PromptState> => {
     const texts = parts.filter((part) => part.type === 'text');
-    const result = await ports.steer(uid, { promptId: stored.id, messageId, parts: texts });
+    const result = await ports.steer(uid, { promptId: stored.id, turnId, messageId, parts: texts });
     if (result === 'joined' || result === 'unknown') return stored;
     const queued = await ports.queueSteered(uid, stored.id, result);
     ports.nudge(uid);
@@ -141,11 +147,14 @@ export const makePrompts = (ports: PromptsPorts): Prompts => {
         parts: input.parts,
         agent: input.agent ?? null,
         model: input.model ?? null,
+        sentBy: input.sentBy,
       });
       const stored = await ports.admit(ports.keyOf(session), prompt);
       if (stored === undefined) throw new ConflictError('session_failed', `session ${name} is being removed`);
       if (stored.abortTurnId !== undefined) ports.abort(uid, stored.abortTurnId);
-      if (stored.steerTurnId !== undefined) return viewOf(session, await steered(uid, stored.prompt, prompt), false);
+      if (stored.steerTurnId !== undefined) {
+        return viewOf(session, await steered(uid, stored.steerTurnId, stored.prompt, prompt), false);
+      }
       if (stored.created) ports.nudge(uid);
       return viewOf(session, stored.prompt, !stored.created);
     },
@@ -191,6 +200,7 @@ export const makePrompts = (ports: PromptsPorts): Prompts => {
               parts: [{ type: 'text', text: spec.prompt }],
               agent: null,
               model: null,
+              sentBy: null,
             }),
       );
       if (keys.length > 0) await ports.admitSeen(keys, prompts);

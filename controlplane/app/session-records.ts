@@ -16,7 +16,7 @@ export type PromptPart = Readonly<TurnPart>;
 export type Delivery = 'queue' | 'interrupt' | 'steer';
 
 /** Why a prompt that should have joined the running turn waits in the queue. Source: A154. */
-export type DeliveryReason = 'unsupported' | 'turn_ended';
+export type DeliveryReason = 'unsupported' | 'not_prompter' | 'turn_ended';
 
 /** A prompt before it has a place in the queue. */
 export type NewPrompt = Readonly<{
@@ -30,6 +30,8 @@ export type NewPrompt = Readonly<{
   parts: readonly PromptPart[];
   agent: string | null;
   model: string | null;
+  /** Name of the caller; null when nobody is known: a Session does not say who wrote its `spec.prompt`. */
+  sentBy: string | null;
 }>;
 
 /** A stored prompt without its parts. Times in RFC 3339; `ordinal` grows with age of arrival. */
@@ -44,6 +46,7 @@ export type PromptState = Readonly<{
   delivery_reason: DeliveryReason | null;
   agent: string | null;
   model: string | null;
+  sent_by: string | null;
   attempt: number;
   turn_id: string | null;
   outcome: TurnOutcome | null;

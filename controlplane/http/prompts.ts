@@ -10,6 +10,7 @@ import type {
   listPromptsRoute,
 } from '#schema/rest/prompts.ts';
 import type { ModelVerdict } from '#schema/rest/workspace.ts';
+import { callerName } from '../app/caller.ts';
 import { checkAgentOf, checkModelOf } from '../app/check-session-spec.ts';
 import type { Prompts } from '../app/prompts.ts';
 import { type Fetch, requireSession } from './find-objects.ts';
@@ -74,7 +75,7 @@ export const checkPromptSize = (parts: readonly Readonly<{ type: string; text?: 
 export const makePromptHandlers = (ports: PromptPorts): PromptHandlers => {
   const found = requireSession(ports.fetchSession);
   return {
-    createPrompt: async ({ params, body }) => {
+    createPrompt: async ({ params, body, caller }) => {
       checkPromptSize(body.parts);
       const session = await found(params);
       checkThread(body.threadId);
@@ -86,7 +87,8 @@ export const makePromptHandlers = (ports: PromptPorts): PromptHandlers => {
           await checkModelOf(project, body.model, ports.judgeModel);
       }
       const { messageId, delivery, parts, agent, model } = body;
-      const view = await ports.prompts.send(session, { messageId, delivery, parts, agent, model });
+      const sentBy = callerName(caller);
+      const view = await ports.prompts.send(session, { messageId, delivery, parts, agent, model, sentBy });
       return { status: view.deduplicated ? 200 : 202, body: view };
     },
     listPrompts: async ({ params, query }) => {

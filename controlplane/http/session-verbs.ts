@@ -10,6 +10,7 @@ import { nearestNames } from '#schema/rules/nearest-names.ts';
 import type { HarnessChoice } from '#schema/rules/select-harness.ts';
 import * as wire from '#schema/wire/runtime.ts';
 import type { TurnPart } from '#schema/wire/turns.ts';
+import { type Caller, callerName } from '../app/caller.ts';
 import { checkAgentOf, checkModelOf } from '../app/check-session-spec.ts';
 import type { HarnessFeatures } from '../app/harness-features.ts';
 import type { Prompts } from '../app/prompts.ts';
@@ -79,8 +80,10 @@ export const makeSessionVerbHandlers = (ports: SessionVerbPorts): SessionVerbHan
     if (model !== undefined) await checkModelOf(project, model, ports.judgeModel);
   };
 
-  const sendTurn = async (session: Session, part: TurnPart, { messageId, agent, model }: TurnFields) => {
-    const view = await prompts.send(session, { messageId, delivery: 'queue', parts: [part], agent, model });
+  const sendTurn = async (session: Session, part: TurnPart, fields: TurnFields, caller: Caller) => {
+    const { messageId, agent, model } = fields;
+    const sentBy = callerName(caller);
+    const view = await prompts.send(session, { messageId, delivery: 'queue', parts: [part], agent, model, sentBy });
     return { status: view.deduplicated ? (200 as const) : (202 as const), body: view };
   };
 
@@ -104,7 +107,7 @@ export const makeSessionVerbHandlers = (ports: SessionVerbPorts): SessionVerbHan
       const { commands } = await features.ask(session, 'session.commands', wire.readCommandsRoute, {}, signal);
       return { status: 200, body: { items: commands } };
     },
-    runCommand: async ({ params, body, signal }) => {
+    runCommand: async ({ params, body, caller, signal }) => {
       const session = await forTurn(params, 'session.commands', body);
       const { commands } = await features.ask(session, 'session.commands', wire.readCommandsRoute, {}, signal);
       const names = commands.map((command) => command.name);
@@ -113,14 +116,14 @@ export const makeSessionVerbHandlers = (ports: SessionVerbPorts): SessionVerbHan
         const hint = near.length === 0 ? '' : `; did you mean ${near.map((name) => `/${name}`).join(', ')}?`;
         throw new InvalidError('unknown_command', `there is no command /${body.name}${hint}`);
       }
-      return sendTurn(session, { type: 'command', name: body.name, arguments: body.arguments }, body);
+      return sendTurn(session, { type: 'command', name: body.name, arguments: body.arguments }, body, caller);
     },
-    runShell: async ({ params, body }) => {
+    runShell: async ({ params, body, caller }) => {
       const session = await forTurn(params, 'session.shell', body);
-      return sendTurn(session, { type: 'shell', command: body.command }, body);
+      return sendTurn(session, { type: 'shell', command: body.command }, body, caller);
     },
-    summarizeSession: async ({ params, body }) =>
-      sendTurn(await forTurn(params, 'session.compact', body), { type: 'compact' }, body),
+    summarizeSession: async ({ params, body, caller }) =>
+      sendTurn(await forTurn(params, 'session.compact', body), { type: 'compact' }, body, caller),
     revertSession: async ({ params, body, signal }) => {
       const session = await found(params);
       checkThread(body.threadId);

@@ -18,6 +18,7 @@ import { raiseFact, raiseFacts } from './facts.ts';
 import {
   countQueued,
   getNextPrompt,
+  getPrompt,
   getPromptByMessageId,
   getRunningPrompt,
   insertPrompts,
@@ -29,7 +30,7 @@ import { ensureSessions, type LockedSession, lockSessions, wantStart } from './s
 import { readSettings } from './settings-store.ts';
 import { type Database, firstRow, type Query } from './statement.ts';
 import { wantTitles } from './titles.ts';
-import { askAbort, getOpenTurn, getTurnSettings, insertTurn } from './turns.ts';
+import { askAbort, getOpenTurn, getTurnSettings, insertTurn, type TurnRow } from './turns.ts';
 
 /** Prompts that may wait in one session. */
 const MAX_QUEUED = 1_000;
@@ -106,6 +107,18 @@ const refuseOtherContent = (known: PromptWithParts, sent: NewPrompt): void => {
   );
 };
 
+/** Why a prompt cannot join the open turn; undefined when it may. The session is locked. Source: A154. */
+const whyNotSteered = async (
+  query: Query,
+  { sessionUid, sentBy }: NewPrompt,
+  open: TurnRow | undefined,
+): Promise<DeliveryReason | undefined> => {
+  if (open === undefined) return 'turn_ended';
+  const sender = (await firstRow(query, getPrompt(sessionUid, open.prompt_id)))?.sent_by ?? null;
+  // Where nobody is known to have sent it, nobody is somebody else.
+  return sender === null || sender === sentBy ? undefined : 'not_prompter';
+};
+
 /** The inbox over a database. */
 export const makePromptInbox = (database: Database): PromptInbox => ({
   admit: (session, prompt) =>
@@ -123,14 +136,20 @@ export const makePromptInbox = (database: Database): PromptInbox => ({
         throw new LimitError('rate_limited', `${MAX_QUEUED} prompts wait already; withdraw some or let them run`);
       }
       const open = prompt.delivery === 'steer' ? await firstRow(query, getOpenTurn(session.uid)) : undefined;
-      const isLate = prompt.delivery === 'steer' && open === undefined;
-      const placed: NewPrompt = isLate ? { ...prompt, delivery: 'queue', deliveryReason: 'turn_ended' } : prompt;
+      const reason = prompt.delivery === 'steer' ? await whyNotSteered(query, prompt, open) : undefined;
+      const placed: NewPrompt =
+        reason === undefined ? prompt : { ...prompt, delivery: 'queue', deliveryReason: reason };
       const made = await firstRow(query, insertPrompts([placed]));
       if (made === undefined) throw new Error('a prompt of a locked session was not inserted');
       await query(wantTitles([session.uid]));
       const asked = prompt.delivery === 'interrupt' ? await firstRow(query, askAbort(session.uid)) : undefined;
       await raiseFact(query, { kind: 'session', uid: session.uid });
-      return { prompt: made, created: true, abortTurnId: asked?.id, steerTurnId: open?.id };
+      return {
+        prompt: made,
+        created: true,
+        abortTurnId: asked?.id,
+        steerTurnId: reason === undefined ? open?.id : undefined,
+      };
     }),
 
   admitSeen: (sessions, prompts) =>

@@ -4,14 +4,15 @@ import type { TurnOutcome } from '#schema/events/envelope.ts';
 import type { DeliveryReason, NewPrompt, PromptState, PromptWithParts } from '../app/session-records.ts';
 import type { Statement } from './statement.ts';
 
-const COLUMNS = `id, session_uid, message_id, ordinal, state, origin, delivery, delivery_reason, agent, model, attempt,
-  turn_id, outcome, message, created_at, started_at, ended_at`;
+const COLUMNS = `id, session_uid, message_id, ordinal, state, origin, delivery, delivery_reason, agent, model, sent_by,
+  attempt, turn_id, outcome, message, created_at, started_at, ended_at`;
 
 /** Inserts prompts; no row comes back for a message id that the session already has, or a session that is not there. */
 export const insertPrompts = (prompts: readonly NewPrompt[]): Statement<PromptState> => ({
-  text: `insert into prompts (id, session_uid, message_id, origin, delivery, parts, agent, model, delivery_reason)
+  text: `insert into prompts (id, session_uid, message_id, origin, delivery, parts, agent, model, delivery_reason,
+      sent_by)
     select p.* from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[]::json[], $7::text[], $8::text[],
-      $9::text[]) as p(id, session_uid, message_id, origin, delivery, parts, agent, model, delivery_reason)
+      $9::text[], $10::text[]) as p(id, session_uid, message_id, origin, delivery, parts, agent, model, delivery_reason, sent_by)
       join sessions s on s.uid = p.session_uid and s.closed_at is null
     on conflict (session_uid, message_id) do nothing returning ${COLUMNS}`,
   values: [
@@ -24,6 +25,7 @@ export const insertPrompts = (prompts: readonly NewPrompt[]): Statement<PromptSt
     prompts.map((prompt) => prompt.agent),
     prompts.map((prompt) => prompt.model),
     prompts.map((prompt) => prompt.deliveryReason ?? null),
+    prompts.map((prompt) => prompt.sentBy),
   ],
 });
 

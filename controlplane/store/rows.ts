@@ -62,6 +62,7 @@ export const ROWS = {
     started_at: time.nullable(),
     ended_at: time.nullable(),
     delivery_reason: text.nullable(),
+    sent_by: text.nullable(),
   }),
   turns: z.object({
     id: text,

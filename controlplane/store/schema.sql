@@ -248,6 +248,7 @@ create table prompts (
   started_at timestamp with time zone,
   ended_at timestamp with time zone,
   delivery_reason text,
+  sent_by text,
   constraint prompts_delivery_check CHECK ((delivery = ANY (ARRAY['queue'::text, 'interrupt'::text, 'steer'::text]))),
   constraint prompts_origin_check CHECK ((origin = ANY (ARRAY['spec'::text, 'rest'::text]))),
   constraint prompts_outcome_check CHECK ((outcome = ANY (ARRAY['Succeeded'::text, 'Failed'::text, 'Aborted'::text, 'Interrupted'::text]))),

@@ -15,7 +15,7 @@ export const promptView = z.object({
   outcome: turnOutcome.nullable(),
   delivery: z.enum(['queue', 'interrupt', 'steer']),
   deliveryReason: z
-    .enum(['unsupported', 'turn_ended'])
+    .enum(['unsupported', 'not_prompter', 'turn_ended'])
     .nullable()
     .describe('why a prompt that should have joined the running turn waits in the queue'),
   createdAt: z.iso.datetime(),

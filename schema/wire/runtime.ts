@@ -128,14 +128,15 @@ export const forkConversationRoute = change(
   forkBody,
   forked,
 );
-/** Prompt text for a running turn. */
+/** Prompt text for a running turn. `turnId`: the turn that is meant, as the rule of A154 was judged on it; absent: whichever runs. */
 export const steeredPrompt = z.object({
   promptId: z.string().max(64),
+  turnId: z.string().max(64).optional(),
   messageId: z.string().max(128),
   parts: z.array(promptPart).min(1).max(64),
 });
 
-/** `POST /beeuni/runtime/steer`: a prompt for the running turn; 409 `no_active_turn`. The same prompt twice joins once. */
+/** `POST /beeuni/runtime/steer`: a prompt for the running turn; 409 `no_active_turn`, also while another turn runs. The same prompt twice joins once. */
 export const steerTurnRoute = change(
   'steerTurn',
   'steer',

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { BeeuniError, ForbiddenError, InvalidError } from '#base/errors.ts';
+import { type Client, createClient } from '#base/http/client.ts';
 import type { UsageRow } from '#controlplane/gateway/ports.ts';
 import { insertUsage } from '#controlplane/store/usage.ts';
 import { apply } from '#kube/apply.ts';
@@ -11,16 +12,18 @@ import { PROJECTS, SESSIONS } from '#kube/resource-types.ts';
 import * as projects from '#schema/rest/projects.ts';
 import * as prompts from '#schema/rest/prompts.ts';
 import * as records from '#schema/rest/records.ts';
+import { runShellRoute } from '#schema/rest/session-verbs.ts';
 import { createSessionRoute, getSessionRoute, listAllSessionsRoute, patchSessionRoute } from '#schema/rest/sessions.ts';
 import { createProviderRoute } from '#schema/rest/workspace.ts';
 import { type ApiWorld, startApiWorld } from '#test/support/api-world.ts';
-import { grant, ROLE_BINDINGS } from '#test/support/kube-accounts.ts';
+import { grant, ROLE_BINDINGS, tokenOf } from '#test/support/kube-accounts.ts';
 import { anEvent, aTurnEnd, storedSessions } from '#test/support/stored-sessions.ts';
 import { until } from '#test/support/until.ts';
 
 const URL_OF_SHOP = 'https://git.example.com/team/shop.git';
 const CANARY = 'canary-4c1d-secret-in-a-body';
 const STOPPED_WITHIN_MS = 5_000;
+type Target = Readonly<{ params: Readonly<{ namespace: string; name: string }> }>;
 type Managed = Readonly<{
   managedFields: readonly Readonly<{ manager: string; operation: string; fieldsV1: unknown }>[];
 }>;
@@ -256,6 +259,43 @@ describe('the public API', () => {
     assert.deepEqual([event.seq, event.id, event.data], [1, 'evt_1', events[0]?.data]);
     assert.equal((await refusalOf(eventAt(99))).code, 'not_found');
     assert.equal((await world.alice.call(prompts.getPromptRoute, promptOf(first.id))).body.outcome, 'Aborted');
+  });
+
+  test("A154 a prompt is its caller's, whatever token he has and by whichever route it came: only he joins its turn", async () => {
+    const { namespace } = world;
+    const rina = await world.person('rina');
+    const rules = "[{apiGroups: [beeuni.dev], resources: ['sessions', 'sessions/prompts'], verbs: ['get', 'create']}]";
+    await grant(world.client, namespace, 'rina', 'rina', rules);
+    const look = () => rina.client.call(getSessionRoute, { params: at('nobody') });
+    await until('rina is let in', async () => (await refusalOf(look())).code === 'session_not_found');
+    const token = await tokenOf(world.client, { namespace, account: 'alice' });
+    const again = createClient({
+      baseUrl: world.publicUrl,
+      token: () => token,
+      peer: 'the control plane',
+      unreachable: 'control_plane_unavailable',
+    });
+    const parts = storedSessions(world.database.pool);
+    const text = (words: string) => ({ parts: [{ type: 'text' as const, text: words }] });
+    for (const [name, send] of [
+      ['spoken', (to: Target) => world.alice.call(prompts.createPromptRoute, { ...to, body: text('go') })],
+      ['typed', (to: Target) => world.alice.call(runShellRoute, { ...to, body: { command: 'make' } })],
+    ] as const) {
+      const body = { name, spec: { projectRef: { name: 'shop' } } };
+      const { body: session } = await world.alice.call(createSessionRoute, { params: { namespace }, body });
+      const to = { params: at(name) };
+      await send(to);
+      await parts.take(await parts.claim(session.uid));
+      const steered = async (client: Client) => {
+        const sent = { ...to, body: { ...text('and the docs'), delivery: 'steer' as const } };
+        return (await client.call(prompts.createPromptRoute, sent)).body.deliveryReason;
+      };
+      // No daemon is there: whoever may join is told that no turn could take the prompt.
+      assert.deepEqual(
+        [await steered(world.alice), await steered(again), await steered(rina.client)],
+        ['turn_ended', 'turn_ended', 'not_prompter'],
+      );
+    }
   });
 
   test('the audit says who did what to which object and how it ended, newest first, in pages, and holds no body', async () => {

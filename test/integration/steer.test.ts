@@ -2,17 +2,20 @@
 // with the reason when they could not.
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
-import { turnIdOf } from '#controlplane/app/prompts.ts';
+import { specMessageId, turnIdOf } from '#controlplane/app/prompts.ts';
 import { freshDatabase } from '#test/support/postgres.ts';
 import { anEvent, aPrompt, aSessionKey, aTurnEnd, storedSessions } from '#test/support/stored-sessions.ts';
+
+const ANNA = 'user:anna';
+const BERT = 'user:bert';
 
 let parts: ReturnType<typeof storedSessions>;
 before(async () => {
   parts = storedSessions((await freshDatabase({ poolSize: 8 })).pool);
 });
 
-const steer = (uid: string, messageId: string) =>
-  parts.inbox.admit(aSessionKey(uid), aPrompt(uid, messageId, { delivery: 'steer' }));
+const steer = (uid: string, messageId: string, sentBy: string | null = ANNA) =>
+  parts.inbox.admit(aSessionKey(uid), aPrompt(uid, messageId, { delivery: 'steer', sentBy }));
 const promptOf = async (uid: string, messageId: string) =>
   (
     await parts.rows<{ state: string; delivery: string; delivery_reason: string | null; turn_id: string | null }>(
@@ -21,8 +24,8 @@ const promptOf = async (uid: string, messageId: string) =>
       messageId,
     )
   )[0];
-const running = async (uid: string) => {
-  await parts.inbox.admit(aSessionKey(uid), aPrompt(uid, 'm1'));
+const running = async (uid: string, messageId = 'm1', sentBy: string | null = ANNA) => {
+  await parts.inbox.admit(aSessionKey(uid), aPrompt(uid, messageId, { sentBy }));
   const claim = await parts.claim(uid);
   const turnId = await parts.take(claim);
   await parts.append({
@@ -39,6 +42,35 @@ test('A154 a steer while no turn runs waits in the queue, and says why', async (
     [stored?.prompt.delivery, stored?.prompt.delivery_reason, stored?.steerTurnId],
     ['queue', 'turn_ended', undefined],
   );
+});
+
+test("A154 a steer into the turn of somebody else's prompt waits in the queue, and says why; the sender's own joins", async () => {
+  const { claim, turnId } = await running('shared');
+  const others = await steer('shared', 'm2', BERT);
+  assert.deepEqual(
+    [others?.prompt.delivery, others?.prompt.delivery_reason, others?.steerTurnId],
+    ['queue', 'not_prompter', undefined],
+  );
+  assert.equal((await steer('shared', 'm3'))?.steerTurnId, turnId);
+  await parts.append({ sessionUid: 'shared', generation: claim.generation, events: [aTurnEnd(2, turnId)] });
+  const next = await parts.take(claim);
+  const prompt = await promptOf('shared', 'm2');
+  assert.deepEqual(
+    [prompt?.turn_id, prompt?.delivery_reason],
+    [next, 'not_prompter'],
+    'it runs in order, and still says why',
+  );
+  assert.equal((await steer('shared', 'm4', BERT))?.steerTurnId, next, 'and that turn is his');
+});
+
+test('A154 nobody is known to have sent the prompt of a spec, or one from before senders were stored: anybody may join', async () => {
+  for (const [uid, messageId] of [
+    ['of-spec', specMessageId('of-spec')],
+    ['of-old', 'm1'],
+  ] as const) {
+    const { turnId } = await running(uid, messageId, null);
+    assert.equal((await steer(uid, 'm2', BERT))?.steerTurnId, turnId);
+  }
 });
 
 test('A146 a prompt that joined ends with its event, belongs to that turn and never runs again', async () => {

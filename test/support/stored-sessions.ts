@@ -51,6 +51,7 @@ export const aPrompt = (sessionUid: string, messageId: string, changes: Partial<
   parts: [{ type: 'text', text: `please do ${messageId}` }],
   agent: null,
   model: null,
+  sentBy: null,
   ...changes,
 });
 

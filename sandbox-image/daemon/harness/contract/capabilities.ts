@@ -19,9 +19,10 @@ export type McpServer = Readonly<{ name: string; status: string; error: string |
 /** A turn that is no prompt: what it is comes apart from it. */
 export type VerbTurn = Omit<Turn, 'parts'>;
 
-/** Prompt text for a running turn. `messageId`: the client's, an idempotency key. */
+/** Prompt text for a running turn. `messageId`: the client's, an idempotency key. `turnId`: the only turn that it may join. */
 export type SteeredPrompt = Readonly<{
   promptId: string;
+  turnId?: string | undefined;
   messageId: string;
   parts: readonly Extract<TurnPart, { type: 'text' }>[];
 }>;

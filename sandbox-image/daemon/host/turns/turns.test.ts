@@ -234,7 +234,7 @@ describe('what else turns do', () => {
     assert.equal(ends().length, 1);
   });
 
-  it('A146 lets a prompt join the running turn once, however often it comes, and tells it', async () => {
+  it('A146 A154 lets a prompt join the running turn once, however often it comes, and tells it', async () => {
     const { turns, inbox, told, clock } = aRig((_turn, signal) => until(signal));
     let sent = 0;
     const send = async (): Promise<boolean> => (sent += 1) > 0;
@@ -247,6 +247,8 @@ describe('what else turns do', () => {
     assert.deepEqual([sent, told.filter((line) => line.includes('prompt.steered')).length], [1, 1]);
     assert.equal(await turns.join(steered('prompt-of-1'), send), undefined, 'no prompt joins its own turn');
     assert.equal(await turns.join(steered('p8'), async () => false), undefined);
+    assert.equal(await turns.join({ ...steered('p8'), turnId: '0' }, send), undefined, 'another turn was meant');
+    assert.equal(await turns.join({ ...steered('p8'), turnId: '1' }, send), '1');
     turns.abort('asked');
     assert.equal(await turns.join(steered('p7'), send), undefined);
   });

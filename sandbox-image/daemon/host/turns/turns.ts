@@ -299,7 +299,8 @@ export const createTurns = (ports: TurnsPorts): Turns => {
   ): Promise<string | undefined> => {
     const current = running;
     if (current === undefined || current.controller.signal.aborted) return undefined;
-    // A call that comes late: the prompt runs, or ran, by itself meanwhile.
+    // Calls that come late: the turn that was meant has ended, or the prompt runs, or ran, by itself meanwhile.
+    if (prompt.turnId !== undefined && prompt.turnId !== current.turn.turnId) return undefined;
     if (ranByItself.has(prompt.promptId)) return undefined;
     if (!(await steer(prompt))) return undefined;
     const { promptId, messageId } = prompt;
