@@ -4,13 +4,13 @@
 import { mkdirSync, realpathSync } from 'node:fs';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { sleep } from '#base/clock.ts';
 import { UnavailableError } from '#base/errors.ts';
 import { readText, send as sendPlainly } from '#base/http/send.ts';
 import type { Adapter, Harness, HarnessHealth, HarnessHost, HumanRequest, RulesFile } from '../contract/adapter.ts';
 import type { VerbTurn } from '../contract/capabilities.ts';
 import { createOpencodeClient, type OpencodeClient } from './client.ts';
 import { modelsOf, opencodeConfig, PROVIDER_ID } from './config-files.ts';
+import { startEventFeed } from './event-feed.ts';
 import { createEventMapper, type Effect, type EventMapper } from './map-events.ts';
 import { opencodeMembers } from './members.ts';
 import { messageIds } from './message-id.ts';
@@ -22,7 +22,6 @@ import { createTurnRunner, type OpencodeTimes } from './turn-runner.ts';
 import { clearPipes, clearTraps } from './workspace-traps.ts';
 
 const DEFAULT_TIMES: OpencodeTimes = { probeIntervalMs: 5_000, probeTimeoutMs: 10_000, abortLimitMs: 10_000 };
-const RECONNECT_PAUSE_MS = 200;
 const REREAD_MESSAGES = 50;
 /** A copy of a longer conversation is shown from here on. */
 const MAX_FORKED_MESSAGES = 1_000;
@@ -131,23 +130,6 @@ export const startHarness = async (
     if (own !== -1) apply(client, busy ? [{ kind: 'busy' }] : [{ kind: 'busy' }, { kind: 'idle' }], lost);
   };
 
-  /** Reads the event stream as long as the process lives; after a gap it reads again what it missed. */
-  const listen = async (client: OpencodeClient, lost: AbortSignal): Promise<void> => {
-    for (let connection = 0; !lost.aborted; connection += 1) {
-      try {
-        const frames = await client.events(lost);
-        if (connection === 0) opened.resolve();
-        else await reread(client, lost);
-        for await (const frame of frames) apply(client, conversation.map.map(frame), lost);
-      } catch (error) {
-        if (lost.aborted) return;
-        log.warn('the event stream of the harness broke', { err: error });
-      }
-      await sleep(clock, RECONNECT_PAUSE_MS, lost);
-    }
-  };
-  let opened = Promise.withResolvers<void>();
-
   const openSession = async (client: OpencodeClient, lost: AbortSignal): Promise<() => string> => {
     const known = await readSessionId(host);
     const resumed = known !== undefined && (await client.hasSession(known));
@@ -156,15 +138,21 @@ export const startHarness = async (
     const map = createEventMapper(sessionId);
     for (const child of resumed ? await client.children(sessionId) : []) map.addChild(child.id);
     conversation = { id: sessionId, map };
-    opened = Promise.withResolvers();
     const gone = new Promise<never>((_resolve, reject) => {
       lost.addEventListener('abort', () => reject(new UnavailableError('harness_failed', 'opencode exited')), {
         once: true,
       });
     });
     gone.catch(() => {});
-    void listen(client, lost);
-    await Promise.race([opened.promise, gone]);
+    const heard = startEventFeed({
+      client,
+      apply: (frame) => apply(client, conversation.map.map(frame), lost),
+      reread: () => reread(client, lost),
+      lost,
+      clock,
+      log,
+    });
+    await Promise.race([heard, gone]);
     return () => conversation.id;
   };
 

@@ -37,6 +37,7 @@ export type OpencodeClient = Readonly<{
   version: (timeoutMs: number) => Promise<string>;
   agents: (timeoutMs: number) => Promise<readonly ListedAgent[]>;
   createSession: (title: string) => Promise<string>;
+  renameSession: (id: string, title: string) => Promise<void>;
   hasSession: (id: string) => Promise<boolean>;
   deleteSession: (id: string) => Promise<void>;
   /** Runs a command in a session, without a model, and gives back its output. */
@@ -157,6 +158,9 @@ export const createOpencodeClient = (origin: string, password: string): Opencode
       );
       if (id === '') throw new UnavailableError('harness_failed', 'the harness made a session without an id');
       return id;
+    },
+    renameSession: async (id, title) => {
+      await call('PATCH', `/session/${id}`, { body: { title } });
     },
     hasSession: async (id) => {
       const answer = await send('GET', `/session/${id}`, { timeoutMs: SLOW_CALL_TIMEOUT_MS });
