@@ -2,7 +2,8 @@
 // its session. A reader that leaves too much unread is dropped by its writer and resumes with its last id.
 // Must not know SQL or HTTP. Source: 20-control-plane §8, FD4, FD5, FD8.
 import { type Clock, sleep } from '#base/clock.ts';
-import { type Frame, frameOf, type LogEvent, type LogRange, namedPosition, resumeAt } from './resume.ts';
+import type { LogEvent } from '#schema/events/log-event.ts';
+import { type Frame, frameOf, type LogRange, namedPosition, resumeAt } from './resume.ts';
 import { Tail } from './tail.ts';
 
 /** What the streams need. */

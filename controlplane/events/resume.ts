@@ -1,5 +1,6 @@
 // Where a reader of a log goes on, and the text of one frame. Pure. Must not know streams or SQL.
 // Source: 20-control-plane §8, FD5.
+import { envelopeOf, type LogEvent } from '#schema/events/log-event.ts';
 
 /** First and last place of a log; `firstSeq` is `headSeq + 1` when it is empty. */
 export type LogRange = Readonly<{ firstSeq: number; headSeq: number }>;
@@ -21,20 +22,6 @@ export const resumeAt = (position: number | undefined, range: LogRange): Resumpt
   return isKnown ? { after: position, reset: false } : { after: begin, reset: true };
 };
 
-/** An event as the log gives it: `data` is JSON text. */
-export type LogEvent = Readonly<{
-  session_uid: string;
-  seq: number;
-  id: string;
-  type: string;
-  thread_id: string;
-  turn_id: string | null;
-  at: string;
-  hidden: boolean;
-  caused_by: string | null;
-  data: string;
-}>;
-
 /** One event as text of a stream, made once for all its readers. */
 export type Frame = Readonly<{ seq: number; text: string; bytes: number; hidden: boolean }>;
 
@@ -42,18 +29,7 @@ const NAME = /^[A-Za-z0-9._-]{1,64}$/;
 
 /** The frame of an event. A type that would break the framing goes out under the name `unknown`. */
 export const frameOf = (event: LogEvent): Frame => {
-  const envelope = JSON.stringify({
-    id: event.id,
-    seq: event.seq,
-    sessionUid: event.session_uid,
-    runId: null,
-    threadId: event.thread_id,
-    turnId: event.turn_id,
-    type: event.type,
-    at: event.at,
-    hidden: event.hidden,
-    causedBy: event.caused_by,
-  });
+  const envelope = JSON.stringify(envelopeOf(event));
   const name = NAME.test(event.type) ? event.type : 'unknown';
   const data = `${envelope.slice(0, -1)},"data":${event.data.replace(/[\r\n]+/g, ' ')}}`;
   const text = `id: ${event.seq}\nevent: ${name}\ndata: ${data}\n\n`;

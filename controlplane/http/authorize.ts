@@ -2,21 +2,9 @@
 // Must not know how access is reviewed. Source: D5, 20-control-plane §1.
 import { ForbiddenError } from '#base/errors.ts';
 import type { GuardedCall } from '#base/http/mount.ts';
+import type { AccessQuestion } from '#kube/reviews.ts';
 import type { RouteAuth } from '#schema/define-route.ts';
 import type { Caller } from '../app/caller.ts';
-
-/** What somebody wants to do. */
-export type AccessQuestion =
-  | Readonly<{
-      kind: 'resource';
-      group: string;
-      resource: string;
-      subresource?: string | undefined;
-      verb: string;
-      namespace?: string | undefined;
-      name?: string | undefined;
-    }>
-  | Readonly<{ kind: 'path'; path: string; verb: string }>;
 
 /** What authorization needs. */
 export type AuthorizePorts = Readonly<{

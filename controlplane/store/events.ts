@@ -1,5 +1,6 @@
 // Statements on the event log. The session's row is locked by whoever appends; readers lock nothing.
 // Must not know batches, streams or what an event does.
+import type { LogEvent } from '#schema/events/log-event.ts';
 import type { Statement } from './statement.ts';
 
 /** Channel on which "uid:headSeq" of grown logs are told, separated by spaces. */
@@ -7,21 +8,8 @@ export const EVENTS_CHANNEL = 'beeuni_events';
 /** Longest payload of one notification; Postgres allows 7,999 bytes. */
 const NOTIFICATION_BYTES = 7_500;
 
-/** One event with its place. `data` is JSON text, kept as it is; `n` is null for events of the control plane. */
-export type EventRow = Readonly<{
-  session_uid: string;
-  seq: number;
-  generation: number;
-  n: number | null;
-  id: string;
-  type: string;
-  thread_id: string;
-  turn_id: string | null;
-  at: string;
-  hidden: boolean;
-  caused_by: string | null;
-  data: string;
-}>;
+/** One event with its place; `n` is null for events of the control plane. */
+export type EventRow = LogEvent & Readonly<{ generation: number; n: number | null }>;
 
 /** Inserts events with the places they were given. */
 export const insertEvents = (rows: readonly EventRow[]): Statement => ({
@@ -159,18 +147,15 @@ export const readTurnEvents = (
   range: Readonly<{ afterSeq: number; untilSeq: number }>,
   hidden: boolean,
   limit: number,
-): Statement<ReadEvent> => ({
+): Statement<LogEvent> => ({
   text: `select session_uid, seq, id, type, thread_id, turn_id, at, hidden, caused_by, data::text as data
     from events where session_uid = $1 and seq > $3 and seq <= $4 and turn_id = $2 and ($5 or not hidden)
     order by seq limit $6`,
   values: [sessionUid, turnId, range.afterSeq, range.untilSeq, hidden, limit],
 });
 
-/** An event as readers get it: `data` is JSON text. */
-export type ReadEvent = Omit<EventRow, 'generation' | 'n'>;
-
 /** Events after a place, in order. Bounded by count here and by bytes by the reader. */
-export const readEvents = (sessionUid: string, afterSeq: number, limit: number): Statement<ReadEvent> => ({
+export const readEvents = (sessionUid: string, afterSeq: number, limit: number): Statement<LogEvent> => ({
   name: 'read_events',
   text: `select session_uid, seq, id, type, thread_id, turn_id, at, hidden, caused_by, data::text as data
     from events where session_uid = $1 and seq > $2 order by seq limit $3`,

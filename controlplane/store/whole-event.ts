@@ -1,20 +1,12 @@
 // One event with all its data, also when that is kept apart. Must not know streams.
 import type { StoredEvent } from '#schema/events/envelope.ts';
-import { type ReadEvent, readBlob, readEvents } from './events.ts';
+import { envelopeOf, type LogEvent } from '#schema/events/log-event.ts';
+import { readBlob, readEvents } from './events.ts';
 import { firstRow, type Query } from './statement.ts';
 
 /** An event as clients read it; data that is kept apart is given. */
-export const storedEventOf = (event: ReadEvent, data = event.data): StoredEvent => ({
-  id: event.id,
-  seq: event.seq,
-  sessionUid: event.session_uid,
-  runId: null,
-  threadId: event.thread_id,
-  turnId: event.turn_id,
-  type: event.type,
-  at: event.at,
-  hidden: event.hidden,
-  causedBy: event.caused_by,
+export const storedEventOf = (event: LogEvent, data = event.data): StoredEvent => ({
+  ...envelopeOf(event),
   data: JSON.parse(data) as Record<string, unknown>,
 });
 
