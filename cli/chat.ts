@@ -11,7 +11,7 @@ import { EXIT, failureOf } from './failure.ts';
 import { followEvents } from './follow.ts';
 import { choicesOf, questionCount, readPermission } from './human-requests.ts';
 import type { Io } from './io.ts';
-import { newMessageId, sendPrompt, type Words } from './send-prompt.ts';
+import { DELIVERY_REASONS, newMessageId, sendPrompt, type Words } from './send-prompt.ts';
 import { watchStateBeside } from './watch-state.ts';
 
 /** Settings of a conversation. `since`: the event after which it is shown. `withPrompts`: earlier prompts are shown too. */
@@ -173,6 +173,7 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
       sending += 1;
       try {
         const prompt = await send(typed);
+        if (turnRuns && prompt.deliveryReason !== null) note(DELIVERY_REASONS[prompt.deliveryReason]);
         if (!over.has(prompt.id)) mine.add(prompt.id);
         watchWait();
       } catch (error) {
@@ -199,12 +200,15 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
     if (/^(permission|question)\.(replied|rejected)$/.test(event.type)) {
       asked = asked.filter(({ data }) => data['id'] !== event.data['id']);
     }
-    if (event.type === 'turn.ended') {
-      turnRuns = false;
-      asked = [];
+    // A prompt ends with the turn that it started, or as soon as it joined one.
+    if (event.type === 'turn.ended' || event.type === 'prompt.steered') {
       const promptId = String(event.data['promptId']);
       if (sending > 0) over.add(promptId);
       mine.delete(promptId);
+    }
+    if (event.type === 'turn.ended') {
+      turnRuns = false;
+      asked = [];
       watchWait();
       if (isIdle()) showPrompt();
     }

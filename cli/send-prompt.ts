@@ -37,9 +37,11 @@ type Watching = Readonly<{ io: Io; note: (line: string) => void; onStarted?: () 
 /** How long a push may take after the end of a turn that left commits. Units: milliseconds. */
 const PUSH_LIMIT_MS = 30_000;
 
-/** Whether an event ends the turn of a prompt, and how. */
-const endOf = (event: StoredEvent, promptId: string): string | undefined =>
-  event.type === 'turn.ended' && event.data['promptId'] === promptId ? String(event.data['outcome']) : undefined;
+/** Whether an event ends the turn of a prompt, or the one that it joined, and how. */
+const endOf = ({ type, turnId, data }: StoredEvent, promptId: string, joined: string | null): string | undefined => {
+  const isItsOwn = data['promptId'] === promptId || (joined !== null && turnId === joined);
+  return type === 'turn.ended' && isItsOwn ? String(data['outcome']) : undefined;
+};
 
 /**
  * Shows the events from `since` until the turn of the prompt has ended and its commits are pushed. Gives back the exit code.
@@ -69,14 +71,17 @@ export const watchPrompt = async (
   });
   const view = makeEventView({ prompts: false });
   let outcome: string | undefined;
+  let joined: string | null = null;
   let commits = false;
   let timer: NodeJS.Timeout | undefined;
   try {
     for await (const event of followEvents(api, session, { since, follow: true, signal: leaving.signal, note })) {
       await writeFully(io.stdout, view(event));
-      if (event.type === 'turn.started' && event.data['promptId'] === promptId) onStarted?.();
+      const isJoining = event.type === 'prompt.steered' && event.data['promptId'] === promptId;
+      if (isJoining) joined = event.turnId;
+      if (isJoining || (event.type === 'turn.started' && event.data['promptId'] === promptId)) onStarted?.();
       if (event.type === 'workspace.committed') commits = true;
-      outcome = endOf(event, promptId) ?? outcome;
+      outcome = endOf(event, promptId, joined) ?? outcome;
       if (outcome === undefined) continue;
       const isPushed = event.type === 'workspace.pushed' || event.type === 'workspace.push_failed';
       if (outcome !== 'Succeeded' || !commits || isPushed) break;
@@ -110,7 +115,7 @@ export const sendAndWatch = async (
 };
 
 /** Why a prompt that should have joined the running turn waits instead. */
-const DELIVERY_REASONS = {
+export const DELIVERY_REASONS = {
   unsupported: '-- this harness takes no prompt into a running turn: it waits behind it',
   not_prompter: "-- the running turn is somebody else's, and only they may add to it: it waits behind it",
   turn_ended: '-- no turn runs that could take the prompt: it is a turn of its own',

@@ -14,6 +14,7 @@ import {
   startInTerminal,
 } from '#test/support/command-line.ts';
 import { type CommandLineWorld, startCommandLineWorld } from '#test/support/command-line-world.ts';
+import { aPrompt } from '#test/support/stored-sessions.ts';
 import { until } from '#test/support/until.ts';
 import { ensureKubectlHelm } from '#tools/kubectl-helm.ts';
 
@@ -185,6 +186,45 @@ describe('the command line', { timeout: 900_000 }, () => {
     await box.end(shell);
     call.type('/quit\r');
     assert.equal((await call.done).code, 0);
+  });
+
+  test("A154 a steer that joined ends with that turn; one into somebody else's says that it waits, and does", async () => {
+    await runCommand(['sessions', 'new', 'steered', '-p', 'shop'], ada);
+    const box = await sandbox('steered');
+    const promptOf = (text: string) =>
+      until(`${text} is stored`, async () => {
+        const found = 'select id, message_id from prompts where session_uid = $1 and parts::text like $2';
+        return (await parts.rows<{ id: string; message_id: string }>(found, box.claim.sessionUid, `%${text}%`))[0];
+      });
+    const typed = startCommand(['sessions', 'chat', 'steered', '--steer'], { ...ada, terminal: true });
+    await typed.shows('> ');
+    typed.type('begin\r');
+    const own = await box.take();
+    const begun = { agent: null, model: null, harness: 'opencode' };
+    await box.send(own, 'turn.started', { ...begun, promptId: await box.promptOf(own), messageId: 'x' });
+    const call = startCommand(['sessions', 'chat', 'steered', '--steer', 'and the docs'], ada);
+    typed.type('and a test\r');
+    for (const text of ['and the docs', 'and a test']) {
+      const { id, message_id: messageId } = await promptOf(text);
+      await box.send(own, 'prompt.steered', { promptId: id, messageId });
+    }
+    await box.say(own, 'all done');
+    await box.end(own);
+    assert.equal((await call.done).code, 0);
+    await typed.shows(/all done\n[^]*> /);
+
+    const key = { uid: box.claim.sessionUid, namespace: world.namespace, name: 'steered', projectUid: 'project-1' };
+    await parts.inbox.admit(key, aPrompt(key.uid, 'of-bert', { sentBy: 'user:bert' }));
+    const others = await box.take();
+    await box.send(others, 'turn.started', { ...begun, promptId: await box.promptOf(others), messageId: 'of-bert' });
+    await box.say(others, 'bert');
+    await typed.shows('bert');
+    typed.type('me too\r');
+    await typed.shows("the running turn is somebody else's");
+    await box.end(others);
+    await box.end(await box.take());
+    typed.type('/quit\r');
+    assert.equal((await typed.done).code, 0);
   });
 
   test('A239 in a real terminal Ctrl-C ends the turn, and a second one leaves', async () => {

@@ -92,7 +92,7 @@ export const startCommandLineWorld = async (): Promise<CommandLineWorld> => {
     };
     const take = () => until('a prompt waits', () => parts.take(claim).catch(() => undefined));
     const promptOf = async (turnId: string): Promise<string> => {
-      const [row] = await parts.rows<{ id: string }>('select id from prompts where turn_id = $1', turnId);
+      const [row] = await parts.rows<{ id: string }>('select prompt_id as id from turns where id = $1', turnId);
       return row?.id ?? '';
     };
     const say = async (turnId: string, text: string): Promise<void> => {
