@@ -3,7 +3,7 @@
 // the result of the stages before it: a change of sources takes a few seconds.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { cacheDir } from '#test/cluster/cache-dir.ts';
 import { run } from '#test/cluster/process.ts';
 import { compiledLayer } from './compiled-layer.ts';
@@ -45,6 +45,21 @@ export const buildahEngine: Engine = {
     }
   },
 };
+
+/**
+ * Pushes the image of a layout folder to a registry under the name `remote`, with the credentials and rules that buildah has.
+ * Rejects with buildah's words.
+ */
+export async function pushLayout(folder: string, remote: string): Promise<void> {
+  // buildah makes a name of the path and refuses one with `.cache` in it: the folder is named from where it lies.
+  const from = ['pull', '--quiet', `oci:${basename(folder)}`];
+  const id = (await run('buildah', [...storeArgs(), ...from], { cwd: dirname(folder) })).trim();
+  try {
+    await buildah(['push', '--quiet', id, `docker://${remote}`]);
+  } finally {
+    await buildah(['rmi', id]);
+  }
+}
 
 /** Whoever builds holds the lock, so a container or a work folder that is there was left by a build that was cut off. */
 async function removeLeftovers(): Promise<void> {

@@ -1,6 +1,7 @@
 // Which cluster `make up` uses: the current kube context when asked for, kind where a Docker engine answers, else our own
 // one-node cluster.
 import { importImage, startNode } from '#test/cluster/cluster.ts';
+import { pushLayout } from '../images/buildah.ts';
 import { runProgram } from './run-program.ts';
 
 /** The cluster of `make up`. `load` makes an image of this machine known to its nodes and gives back its name there. */
@@ -32,8 +33,7 @@ const contextCluster = async (): Promise<ChosenCluster> => {
       const remote = `${registry.replace(/\/$/, '')}/${image.replace(/^localhost\//, '')}`;
       // Without a Docker engine the image is a folder with an OCI layout.
       if (archivePath.endsWith('.oci')) {
-        const id = (await runProgram('buildah', ['pull', '--quiet', `oci:${archivePath}`])).trim();
-        await runProgram('buildah', ['push', id, `docker://${remote}`]);
+        await pushLayout(archivePath, remote);
       } else {
         await runProgram('docker', ['tag', image, remote]);
         await runProgram('docker', ['push', remote]);
