@@ -1,7 +1,7 @@
 // A container registry in memory: what a push needs of the OCI distribution specification, and nothing else. It refuses
 // what is pushed below `denied/`.
 import { createHash } from 'node:crypto';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 
 /** A running registry. `stored`: digests of blobs, and manifests by `<name>:<reference>`. */
@@ -19,7 +19,7 @@ export const startRegistry = async (): Promise<Registry> => {
   const blobs = new Map<string, Buffer>();
   const manifests = new Map<string, Buffer>();
   const uploads = new Map<string, Buffer[]>();
-  const server = createServer(async (request, response) => {
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const url = new URL(request.url ?? '/', 'http://registry');
     const body = await buffer(request);
     const answer = (status: number, headers: Record<string, string> = {}): void =>
@@ -48,7 +48,8 @@ export const startRegistry = async (): Promise<Registry> => {
       return answer(201, { 'docker-content-digest': digest });
     }
     return answer(kind === 'blobs' && blobs.has(reference) ? 200 : 404);
-  });
+  };
+  const server = createServer((request, response) => void serve(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;
