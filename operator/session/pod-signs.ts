@@ -41,6 +41,7 @@ const LAST_WORDS: Readonly<Record<string, FailureCategory>> = {
   harness_not_available: 'HarnessBoot',
   harness_mismatch: 'HarnessBoot',
   data_mount: 'VolumeAttach',
+  branch_not_found: 'CloneFailed',
 };
 
 /** True while a scheduling gate holds the pod: the start deadline stands still. */

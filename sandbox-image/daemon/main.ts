@@ -3,7 +3,7 @@
 // The only file of the daemon that makes a logger, a clock, a server or a client, and the only one that ends the process.
 import { randomBytes } from 'node:crypto';
 import { systemClock } from '#base/clock.ts';
-import { asBeeuniError, ConflictError, errorChain, UnavailableError, UnsupportedError } from '#base/errors.ts';
+import { errorChain, UnavailableError } from '#base/errors.ts';
 import { listen } from '#base/http/listen.ts';
 import { createLogger } from '#base/log.ts';
 import type { ClaimAnswer } from '#schema/wire/claim.ts';
@@ -13,7 +13,7 @@ import { ADAPTER_IDS, findAdapter } from './harness/resolver.ts';
 import { findMountProblems, mountProblemText } from './host/boot/data-mounts.ts';
 import { beginProbe, PROBE_LIMIT_MS, type Probe, probeIsolation, tryTcp } from './host/boot/isolation-probe.ts';
 import { waitForNetwork } from './host/boot/open-network.ts';
-import { claimSession } from './host/claim.ts';
+import { claimSession, endOfRefusedClaim } from './host/claim.ts';
 import { makeClaim, makeSessionCalls } from './host/control-plane.ts';
 import { createDaemonState } from './host/daemon-state.ts';
 import { healthDocumentOf } from './host/health/health-document.ts';
@@ -152,10 +152,7 @@ const findSession = async (): Promise<ClaimAnswer | undefined> => {
     end('harness_mismatch', `the pod was made for ${config.harness}, the claim says ${answer.harness}`);
   } catch (error) {
     if (asked.signal.aborted) return undefined;
-    const message = error instanceof Error ? error.message : 'the claim failed';
-    const mismatch = asBeeuniError(error)?.code === 'harness_mismatch';
-    if (error instanceof ConflictError) end(mismatch ? 'harness_mismatch' : 'superseded', message);
-    else end(error instanceof UnsupportedError ? 'harness_not_available' : 'fault', message);
+    end(endOfRefusedClaim(error), error instanceof Error ? error.message : 'the claim failed');
   }
   return undefined;
 };

@@ -5,7 +5,7 @@ import { ConflictError, NotFoundError, UnavailableError, UnsupportedError } from
 import { createLogger } from '#base/log.ts';
 import type { ClaimAnswer } from '#schema/wire/claim.ts';
 import { manualClock } from '#test/support/manual-clock.ts';
-import { claimSession } from './claim.ts';
+import { claimSession, endOfRefusedClaim } from './claim.ts';
 import type { Claimed } from './control-plane.ts';
 
 const answer = { state: 'claimed', claim: { generation: 4 } as ClaimAnswer } as const;
@@ -45,6 +45,8 @@ describe('claimSession', () => {
   });
 
   it('gives up when the base branch does not exist, so that the Session can say so', async () => {
-    await assert.rejects(aClaim([new NotFoundError('branch_not_found', 'no branch nope')]).done, /no branch nope/);
+    const error = new NotFoundError('branch_not_found', 'no branch nope');
+    await assert.rejects(aClaim([error]).done, /no branch nope/);
+    assert.equal(endOfRefusedClaim(error), 'branch_not_found');
   });
 });

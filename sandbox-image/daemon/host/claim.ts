@@ -6,6 +6,7 @@ import { asBeeuniError, ConflictError, UnsupportedError } from '#base/errors.ts'
 import type { Logger } from '#base/log.ts';
 import type { ClaimAnswer, ClaimRequest } from '#schema/wire/claim.ts';
 import type { Claimed } from './control-plane.ts';
+import type { EndCause } from './process/termination.ts';
 
 /** Ports of the claim. */
 export type ClaimPorts = Readonly<{
@@ -18,6 +19,14 @@ export type ClaimPorts = Readonly<{
 const ERROR_BACKOFF: BackoffBounds = { baseMs: 500, maxMs: 10_000 };
 /** A server that answers "wait" at once is not asked more often than this. Units: milliseconds. */
 const WAIT_BACKOFF: BackoffBounds = { baseMs: 250, maxMs: 2_000 };
+
+/** Why the daemon ends after a claim that was refused for good: the first word of its last line. */
+export const endOfRefusedClaim = (error: unknown): EndCause => {
+  const { code } = asBeeuniError(error) ?? {};
+  if (code === 'harness_mismatch' || code === 'branch_not_found') return code;
+  if (error instanceof ConflictError) return 'superseded';
+  return error instanceof UnsupportedError ? 'harness_not_available' : 'fault';
+};
 
 /** No repetition mends it in the life of a pod; the Session shows its words and starts again later. */
 const isFinal = (error: unknown): boolean =>

@@ -14,6 +14,7 @@ export type EndCause =
   | 'data_mount'
   | 'harness_not_available'
   | 'harness_mismatch'
+  | 'branch_not_found'
   | 'fault'
   /** Left at the start for whoever ends without another word. */
   | 'killed';
@@ -28,6 +29,7 @@ export const EXIT_CODE: Readonly<Record<EndCause, number>> = {
   harness_mismatch: 5,
   data_mount: 6,
   credential_refused: 7,
+  branch_not_found: 8,
   killed: 137,
 };
 
