@@ -54,6 +54,13 @@ describe('wordError', () => {
       assert.ok(isRetried(wordError(failure(status, null, ''))), String(status));
   });
 
+  it('FC3 says of a held budget that calls hold it, in words that start a retry', () => {
+    const worded = wordError(failure(429, 'budget_held', 'the rest is set aside', '5'));
+    assert.match(worded.message, /budget is set aside for calls that run/);
+    assert.deepEqual([worded.status, worded.code, worded.retryAfterSeconds], [429, 'budget_held', 5]);
+    assert.ok(isRetried(worded));
+  });
+
   it('A47 keeps the code by which a harness knows a full context window', () => {
     const worded = wordError(failure(400, 'context_length_exceeded', 'maximum context length is 8192 tokens'));
     assert.deepEqual([worded.status, worded.code], [400, 'context_length_exceeded']);

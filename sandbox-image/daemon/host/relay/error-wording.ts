@@ -55,6 +55,9 @@ const FINAL: Readonly<Record<string, Wording>> = {
   superseded: { status: 401, message: 'the session has moved to another sandbox', type: 'authentication_error' },
 };
 
+/** What `budget_held` means: no rate limit of a provider, and yet worth another call. */
+const HELD = 'the rest of the budget is set aside for calls that run; try again later';
+
 const RETRYABLE_CODES: ReadonlySet<string> = new Set(['rate_limited', 'upstream_busy', 'too_many_streams']);
 
 const MEANING: Readonly<Record<number, Wording>> = {
@@ -109,7 +112,7 @@ export const wordError = (failure: UpstreamFailure): WordedError => {
     return {
       status: 429,
       code: code === '' ? 'rate_limited' : code,
-      message: 'rate limit reached, try again later',
+      message: code === 'budget_held' ? HELD : 'rate limit reached, try again later',
       type: 'rate_limit_error',
       retryAfterSeconds: waitOf(failure.retryAfter),
     };
