@@ -14,6 +14,7 @@ describe('lostCapabilities', () => {
       'session.config',
       'session.fork',
       'session.shell',
+      'session.steer',
     ]);
   });
   it('A34 names nothing on the way back, for host ids, and for a harness that is not known', () => {

@@ -12,5 +12,5 @@ export const HARNESS_CAPABILITIES: Readonly<Record<string, readonly string[]>> =
 export const lostCapabilities = (now: readonly string[], nextHarness: string): readonly string[] => {
   const next = Object.hasOwn(HARNESS_CAPABILITIES, nextHarness) ? HARNESS_CAPABILITIES[nextHarness] : undefined;
   if (next === undefined) return [];
-  return now.filter((id) => id.startsWith('session.') && id !== 'session.steer' && !next.includes(id));
+  return now.filter((id) => id.startsWith('session.') && !next.includes(id));
 };
