@@ -83,6 +83,25 @@ describe('the view of a log', () => {
     );
   });
 
+  test('an answer that begins again is told apart from what was shown of it, and only where something was', () => {
+    const retry = (threadId?: string) =>
+      event('session.status', { status: 'retry', message: 'Connection reset' }, threadId);
+    const step = (type: string, id: string) => event('message.part.updated', { part: { id, messageId: 'm', type } });
+    const waiting = '-- waiting for the model: Connection reset\n';
+    const begun = [
+      message('m', 'assistant'),
+      step('step-start', 's1'),
+      textPart('m', 'p1', ''),
+      delta('m', 'p1', 'half'),
+    ];
+    const again = [step('step-start', 's2'), textPart('m', 'p2', 'whole')];
+    const mark = '-- the answer begins again: what is shown of it so far does not count\n';
+    assert.equal(shown([...begun, retry(), retry(), ...again]), `half\n${waiting}${mark}${waiting}whole`);
+    assert.equal(shown([message('m', 'assistant'), retry(), ...again]), `${waiting}whole`);
+    assert.equal(shown([...begun, retry('child-1')]), `half\n${waiting}`);
+    assert.equal(shown([...begun, step('step-finish', 'f'), retry(), ...again]), `half\n${waiting}whole`);
+  });
+
   test('a tool is one line when it starts and one more when it fails, on lines of their own', () => {
     const events = [
       message('m', 'assistant'),

@@ -45,6 +45,9 @@ const questionLines = (data: Fields): readonly string[] => {
   });
 };
 
+const retryLine = (data: Fields): string => `-- waiting for the model: ${plainLine(textOf(data['message']), 200)}`;
+const BEGINS_AGAIN = '-- the answer begins again: what is shown of it so far does not count';
+
 /** Lines for events that are no part of a message. */
 const plainLines = (event: StoredEvent): readonly string[] => {
   const data = event.data as Fields;
@@ -57,7 +60,7 @@ const plainLines = (event: StoredEvent): readonly string[] => {
       return [`-- turn ${plainLine(outcome, 20)}${why === '' ? '' : `: ${why}`}`];
     }
     case 'session.status':
-      return data['status'] === 'retry' ? [`-- waiting for the model: ${plainLine(textOf(data['message']), 200)}`] : [];
+      return data['status'] === 'retry' ? [retryLine(data)] : [];
     case 'session.compacted':
       return ['-- the conversation was summarised'];
     case 'workspace.committed':
@@ -93,6 +96,8 @@ export const makeEventView = (options: EventViewOptions): EventView => {
   const tools = new Map<string, string>();
   const shellTurns = new Set<string | null>();
   let isInLine = false;
+  /** Whether something of the answer that the model is giving now was shown: a harness that asks again gets it from its beginning. */
+  let isAnswerShown = false;
 
   const lines = (texts: readonly string[]): string => {
     if (texts.length === 0) return '';
@@ -109,6 +114,7 @@ export const makeEventView = (options: EventViewOptions): EventView => {
     printed.set(partId, (printed.get(partId) ?? 0) + text.length);
     const safe = plainText(text);
     if (safe !== '') isInLine = !safe.endsWith('\n');
+    if (safe !== '') isAnswerShown = true;
     return safe;
   };
 
@@ -116,6 +122,7 @@ export const makeEventView = (options: EventViewOptions): EventView => {
     const part = fieldsOf(fieldsOf(event.data)['part']);
     const id = textOf(part['id']);
     kinds.set(id, textOf(part['type']));
+    if (event.threadId === ROOT && /^step-/.test(textOf(part['type']))) isAnswerShown = false;
     if (part['type'] === 'tool') {
       const status = textOf(fieldsOf(part['state'])['status']);
       const key = textOf(part['callId']) || id;
@@ -156,6 +163,7 @@ export const makeEventView = (options: EventViewOptions): EventView => {
         return '';
       case 'message.updated': {
         const message = fieldsOf(data['message']);
+        if (event.threadId === ROOT && !roles.has(textOf(message['id']))) isAnswerShown = false;
         roles.set(textOf(message['id']), textOf(message['role']));
         return '';
       }
@@ -165,6 +173,11 @@ export const makeEventView = (options: EventViewOptions): EventView => {
         const partId = textOf(data['partId']);
         if (data['field'] !== 'text' || event.threadId !== ROOT || kinds.get(partId) !== 'text') return '';
         return words(partId, textOf(data['delta']));
+      }
+      case 'session.status': {
+        const begins = data['status'] === 'retry' && event.threadId === ROOT && isAnswerShown;
+        if (begins) isAnswerShown = false;
+        return lines([...plainLines(event), ...(begins ? [BEGINS_AGAIN] : [])]);
       }
       case 'turn.ended':
         return lines(plainLines(event)) || endLine();
