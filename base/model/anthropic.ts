@@ -1,21 +1,26 @@
 // One short question to an endpoint of Anthropic's Messages API, with nothing but `fetch`. Must not know the registry, nor log
 // or keep a key. Source: 20-control-plane §4.
 import { UnavailableError } from '#base/errors.ts';
-import { type OpenAiEndpoint, slowDown, type TextAnswer, type TextRequest } from './openai.ts';
+import { boundedFetch } from '#base/http/bounded-fetch.ts';
+import {
+  cannotBeReached,
+  INVALID_ANSWER,
+  MAX_TEXT_ANSWER_BYTES,
+  type OpenAiEndpoint,
+  slowDown,
+  type TextAnswer,
+  type TextRequest,
+} from './openai.ts';
+import { tokenCountOf } from './token-count.ts';
 
 /** Version of the API that is asked. */
 const VERSION = '2023-06-01';
-/** Most of an answer that is read. Units: UTF-16 units. */
-const MAX_ANSWER = 1_048_576;
 
 const failed = (message: string, cause?: unknown): UnavailableError =>
   new UnavailableError('provider_failed', message, { cause });
 
 const objectOf = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
-
-const countOf = (value: unknown): number | null =>
-  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null;
 
 /** The texts of an answer, joined; undefined when it has none. */
 const textOf = (content: unknown): string | undefined => {
@@ -35,7 +40,7 @@ export const completeMessage = async (
 ): Promise<TextAnswer> => {
   let response: Response;
   try {
-    response = await endpoint.fetch(`${endpoint.baseUrl}/messages`, {
+    response = await boundedFetch(endpoint.fetch, MAX_TEXT_ANSWER_BYTES)(`${endpoint.baseUrl}/messages`, {
       method: 'POST',
       headers: {
         ...endpoint.headers,
@@ -52,32 +57,25 @@ export const completeMessage = async (
       signal: AbortSignal.any([signal, AbortSignal.timeout(endpoint.timeoutMs)]),
     });
   } catch (error) {
-    throw failed('the provider could not be reached', error);
+    throw cannotBeReached(error);
   }
   if (response.status === 401 || response.status === 403) {
-    await response.body?.cancel();
     throw new UnavailableError('provider_auth_failed', `the provider refused the key (HTTP ${response.status})`);
   }
-  if (response.status === 429) {
-    await response.body?.cancel();
-    throw slowDown(response.headers.get('retry-after'));
-  }
-  if (!response.ok) {
-    await response.body?.cancel();
-    throw failed(`the provider answered HTTP ${response.status}`);
-  }
+  if (response.status === 429) throw slowDown(response.headers.get('retry-after'));
+  if (!response.ok) throw failed(`the provider answered HTTP ${response.status}`);
   try {
-    const body = objectOf(JSON.parse((await response.text()).slice(0, MAX_ANSWER)));
+    const body = objectOf(JSON.parse(await response.text()));
     const text = textOf(body['content']);
     if (text === undefined) throw new TypeError('the answer has no text');
     const usage = objectOf(body['usage']);
     return {
       text,
       servedModel: typeof body['model'] === 'string' ? body['model'].slice(0, 256) : null,
-      promptTokens: countOf(usage['input_tokens']),
-      completionTokens: countOf(usage['output_tokens']),
+      promptTokens: tokenCountOf(usage['input_tokens']) ?? null,
+      completionTokens: tokenCountOf(usage['output_tokens']) ?? null,
     };
   } catch (error) {
-    throw failed('the answer of the provider cannot be read', error);
+    throw failed(INVALID_ANSWER, error);
   }
 };

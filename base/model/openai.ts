@@ -2,7 +2,9 @@
 // Must not know the registry, nor log or keep a key. Source: 20-control-plane §4.
 import OpenAI, { APIConnectionError, APIConnectionTimeoutError, APIError } from 'openai';
 import { type BeeuniError, LimitError, UnavailableError } from '#base/errors.ts';
+import { boundedFetch } from '#base/http/bounded-fetch.ts';
 import { retryAfterMs } from '#base/retry-after.ts';
+import { tokenCountOf } from './token-count.ts';
 
 /** How to reach an OpenAI-compatible endpoint. `fetch` decides which addresses are connected to. */
 export type OpenAiEndpoint = Readonly<{
@@ -16,6 +18,12 @@ export type OpenAiEndpoint = Readonly<{
 
 /** Most names that are read from a provider's list. */
 const MAX_MODELS = 2_000;
+/** Most that is read of a list, and of any other answer. Units: bytes. */
+const MAX_LIST_BYTES = 4_194_304;
+export const MAX_TEXT_ANSWER_BYTES = 1_048_576;
+
+/** What an administrator reads of an answer that is no JSON, or not what the API says. */
+export const INVALID_ANSWER = "the provider's answer is not valid";
 
 /** An endpoint asks to slow down; `retryAfter` is its header of that name: seconds, or nothing that counts. */
 export const slowDown = (retryAfter: string | null | undefined, cause?: unknown): LimitError => {
@@ -30,10 +38,7 @@ const describe = (error: unknown): BeeuniError => {
   if (error instanceof APIConnectionTimeoutError) {
     return new UnavailableError('provider_timed_out', 'the provider did not answer in time', { cause: error });
   }
-  if (error instanceof APIConnectionError) {
-    const cause = error.cause instanceof Error ? `: ${rootOf(error.cause).message}` : '';
-    return new UnavailableError('provider_failed', `the provider could not be reached${cause}`, { cause: error });
-  }
+  if (error instanceof APIConnectionError) return cannotBeReached(error);
   if (error instanceof APIError && (error.status === 401 || error.status === 403)) {
     return new UnavailableError('provider_auth_failed', `the provider refused the key (HTTP ${error.status})`, {
       cause: error,
@@ -43,7 +48,7 @@ const describe = (error: unknown): BeeuniError => {
   if (error instanceof APIError && error.status !== undefined) {
     return new UnavailableError('provider_failed', `the provider answered HTTP ${error.status}`, { cause: error });
   }
-  return new UnavailableError('provider_failed', 'the answer of the provider cannot be read', { cause: error });
+  return new UnavailableError('provider_failed', INVALID_ANSWER, { cause: error });
 };
 
 const rootOf = (error: Error): Error => {
@@ -52,7 +57,17 @@ const rootOf = (error: Error): Error => {
   return at;
 };
 
-const clientOf = (endpoint: OpenAiEndpoint): OpenAI =>
+/** Why nothing came of a call, by the error at the end of the chain: one of the network, or an answer that is too long. */
+export const cannotBeReached = (error: unknown): UnavailableError => {
+  const root = error instanceof Error ? rootOf(error) : undefined;
+  if (root instanceof RangeError) {
+    return new UnavailableError('provider_failed', `the provider answers too much: ${root.message}`, { cause: error });
+  }
+  const why = root === undefined || root === error ? '' : `: ${root.message}`;
+  return new UnavailableError('provider_failed', `the provider could not be reached${why}`, { cause: error });
+};
+
+const clientOf = (endpoint: OpenAiEndpoint, limitBytes: number): OpenAI =>
   new OpenAI({
     baseURL: endpoint.baseUrl,
     // The client refuses to exist without a key; an endpoint without one ignores the header.
@@ -63,7 +78,7 @@ const clientOf = (endpoint: OpenAiEndpoint): OpenAI =>
     defaultHeaders: { ...endpoint.headers, ...('x-api-key' in endpoint.headers ? { authorization: null } : {}) },
     timeout: endpoint.timeoutMs,
     maxRetries: 0,
-    fetch: endpoint.fetch,
+    fetch: boundedFetch(endpoint.fetch, limitBytes),
     logLevel: 'off',
   });
 
@@ -72,11 +87,14 @@ const clientOf = (endpoint: OpenAiEndpoint): OpenAI =>
  * administrator, without the key.
  */
 export const listModels = async (endpoint: OpenAiEndpoint, signal: AbortSignal): Promise<readonly string[]> => {
-  const client = clientOf(endpoint);
+  const client = clientOf(endpoint, MAX_LIST_BYTES);
   const names: string[] = [];
   try {
-    for await (const model of client.models.list({ signal })) {
-      if (typeof model.id === 'string' && model.id.length <= 256) names.push(model.id);
+    // The client's own list takes an answer without one for an empty list.
+    const answer = await client.get<Readonly<{ data?: unknown }> | null>('/models', { signal });
+    if (!Array.isArray(answer?.data)) throw new TypeError('the answer has no list');
+    for (const model of answer.data as readonly (Readonly<{ id?: unknown }> | null)[]) {
+      if (typeof model?.id === 'string' && model.id.length <= 256) names.push(model.id);
       if (names.length >= MAX_MODELS) break;
     }
   } catch (error) {
@@ -111,7 +129,7 @@ export const completeText = async (
   signal: AbortSignal,
 ): Promise<TextAnswer> => {
   try {
-    const answer = await clientOf(endpoint).chat.completions.create(
+    const answer = await clientOf(endpoint, MAX_TEXT_ANSWER_BYTES).chat.completions.create(
       {
         model: request.model,
         // Models that reason refuse the older field, and others may not know the newer one.
@@ -126,13 +144,13 @@ export const completeText = async (
       { signal },
     );
     // What came is not what the client's types promise: the other end may be anything.
-    const text: unknown = answer.choices?.[0]?.message?.content;
+    const text: unknown = answer?.choices?.[0]?.message?.content;
     if (typeof text !== 'string') throw new TypeError('the answer has no text');
     return {
       text,
       servedModel: typeof answer.model === 'string' ? answer.model.slice(0, 256) : null,
-      promptTokens: answer.usage?.prompt_tokens ?? null,
-      completionTokens: answer.usage?.completion_tokens ?? null,
+      promptTokens: tokenCountOf(answer?.usage?.prompt_tokens) ?? null,
+      completionTokens: tokenCountOf(answer?.usage?.completion_tokens) ?? null,
     };
   } catch (error) {
     throw describe(error);
@@ -146,11 +164,11 @@ export const embeddingSize = async (
   signal: AbortSignal,
 ): Promise<number> => {
   try {
-    const answer = await clientOf(endpoint).embeddings.create(
+    const answer = await clientOf(endpoint, MAX_TEXT_ANSWER_BYTES).embeddings.create(
       { model: request.model, input: request.text, encoding_format: 'float' },
       { signal },
     );
-    const vector: unknown = answer.data?.[0]?.embedding;
+    const vector: unknown = answer?.data?.[0]?.embedding;
     if (!Array.isArray(vector) || vector.length === 0) throw new TypeError('the answer has no vector');
     return vector.length;
   } catch (error) {

@@ -22,6 +22,7 @@ test('new, gone and returned models are told apart', () => {
     retired: [{ id: 'a', replacement: 'acme/b' }],
     restored: ['back'],
     unusable: 0,
+    leftOut: 0,
   });
 });
 

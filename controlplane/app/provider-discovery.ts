@@ -4,16 +4,17 @@ import { type NamedProvider, usableModelNames } from '#schema/rules/check-model.
 import { nearestNames } from '#schema/rules/nearest-names.ts';
 import { type ProviderModel, providerModel } from '#schema/settings/providers.ts';
 
-/** What would change. `unusable`: names that the registry cannot hold. */
+/** What would change. `unusable`: names that the registry cannot hold; `leftOut`: those of them that it has no room for. */
 export type Discovery = Readonly<{
   added: readonly string[];
   retired: readonly Readonly<{ id: string; replacement: string | null }>[];
   restored: readonly string[];
   unusable: number;
+  leftOut: number;
 }>;
 
 /** Most models of one provider, as the schema has it. */
-const MAX_MODELS = 512;
+export const MAX_MODELS = 512;
 
 /** A list as long as what is read of one may be cut, and an empty one is more often a fault than the truth. */
 const isWhole = (names: readonly string[], readLimit: number): boolean => names.length > 0 && names.length < readLimit;
@@ -46,6 +47,7 @@ export const compareModels = (
       .map(({ id }) => ({ id, replacement: replacementOf(`${provider.id}/${id}`) })),
     restored: provider.models.filter(({ id, retired }) => retired !== undefined && listed.has(id)).map(({ id }) => id),
     unusable: news.length - added.length,
+    leftOut: possible.length - added.length,
   };
 };
 

@@ -41,7 +41,7 @@ const storeInMemory = (): ProviderStore => {
   };
 };
 
-const world = () => {
+const world = (listed: readonly string[] = []) => {
   const store = storeInMemory();
   const references = new Map<string, string>();
   const app = makeProvidersApp({
@@ -49,7 +49,7 @@ const world = () => {
     seal: (text) => Buffer.from(text),
     readKeys: async () => [],
     resolveHost: async (host) => (host.endsWith('.svc') ? ['10.0.0.7'] : ['8.8.4.4']),
-    listModels: async () => [],
+    listModels: async () => listed,
     findReferences: async (_id, models) =>
       [...references].flatMap(([model, place]) => (models === undefined || models.has(model) ? [place] : [])),
     onChange: async () => undefined,
@@ -157,4 +157,18 @@ test('with If-Match somebody who was faster between look and write is told of as
   );
   const codes = outcomes.flatMap((one) => (one.status === 'rejected' ? [(one.reason as BeeuniError).code] : []));
   assert.deepEqual(codes, ['precondition_failed', 'precondition_failed']);
+});
+
+test('20-control-plane §4 a list with more models than a provider may have is said to be cut', async () => {
+  const names = Array.from({ length: 600 }, (_none, at) => `model-${at}`);
+  const { app } = world(['large', ...names]);
+  await app.put('acme', input(), false);
+  for (const apply of [false, true]) {
+    const found = await app.discover('acme', { apply, force: false }, new AbortController().signal);
+    assert.equal(found.added.length, 511);
+    assert.equal(found.message, 'a provider has at most 512 models here; 89 of its list are left out');
+  }
+  assert.equal((await app.get('acme')).models.length, 512);
+  const again = await app.discover('acme', { apply: true, force: false }, new AbortController().signal);
+  assert.match(again.message ?? '', /89 of its list/);
 });

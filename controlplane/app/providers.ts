@@ -8,7 +8,7 @@ import { type ProviderInput, type ProviderView, RESERVED_PROVIDER_IDS } from '#s
 import { ANY_STATE, type Expected, isExpected, staleError } from './if-match.ts';
 import { afterKey, type Page, type PageRequest, pageFrom } from './page.ts';
 import type { Seal } from './ports.ts';
-import { applyDiscovery, compareModels, type Discovery } from './provider-discovery.ts';
+import { applyDiscovery, compareModels, type Discovery, MAX_MODELS } from './provider-discovery.ts';
 import { credentialViewOf, decideCredential, sealProviderKey } from './provider-keys.ts';
 import type {
   FindProviderReferences,
@@ -311,7 +311,18 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
         const after = applyDiscovery(before.definition.models, discovery, now());
         await replaced(before, { ...before.definition, models: [...after] }, undefined, force, ANY_STATE);
       }
-      return { ...discovery, reachable, message, applied: apply, references: references.slice(0, SHOWN_REFERENCES) };
+      const { leftOut } = discovery;
+      const said =
+        leftOut === 0
+          ? message
+          : `a provider has at most ${MAX_MODELS} models here; ${leftOut} of its list are left out`;
+      return {
+        ...discovery,
+        reachable,
+        message: said,
+        applied: apply,
+        references: references.slice(0, SHOWN_REFERENCES),
+      };
     },
   };
 };

@@ -50,11 +50,11 @@ export const makeProviderHandlers = (app: ProvidersApp): ProviderHandlers => ({
       { apply: query.apply === 'true', force: query.force === 'true' },
       signal,
     );
-    const { added, retired, restored, references } = found;
+    const { added, retired, restored, references, leftOut: _inMessage, ...rest } = found;
     return {
       status: 200,
       body: {
-        ...found,
+        ...rest,
         added: [...added],
         retired: [...retired],
         restored: [...restored],
