@@ -27,7 +27,7 @@ test('FC6 a stream cut at any bytes is metered as the whole one', () => {
   assert.deepEqual(whole.usage, { promptTokens: 7, cachedTokens: 2, completionTokens: 3 });
   assert.equal(whole.isEnded, true);
   assert.equal(whole.servedModel, 'm');
-  assert.equal(whole.events, 3);
+  assert.equal(whole.eventTokens, 3);
   fc.assert(
     fc.property(fc.array(fc.nat(), { maxLength: 40 }), (places) => {
       assert.deepEqual(meterAll(cut(WHOLE, places)), whole);
@@ -61,19 +61,32 @@ test('FC6 an event of 5 MB passes unseen and the meter holds no copy of it', () 
   for (let count = 0; count < 80; count += 1) meter.push(block);
   meter.push(Buffer.from(`"}}]}\n\n${USAGE}`));
   const metered = meter.result();
-  assert.equal(metered.events, 2);
+  assert.ok(metered.eventTokens > 262_144, 'a line that is too long to be looked into is estimated by its size');
   assert.equal(metered.usage?.promptTokens, 7);
 });
 
-test('hostile usage values count as nothing', () => {
-  const meter = makeBodyMeter(chatReported);
-  meter.push(
-    Buffer.from(
-      '{"model":"a\\u0000b","usage":{"prompt_tokens":"9","completion_tokens":-5,"prompt_tokens_details":null}}',
-    ),
-  );
-  assert.deepEqual(meter.result().usage, { promptTokens: 0, cachedTokens: 0, completionTokens: 0 });
-  assert.equal(meter.result().servedModel, 'ab');
+test('FC7 usage that cannot be counts as not reported, so that the estimate stands', () => {
+  for (const bad of ['1e300', '1e9', '-5', '"9"', '1.5', 'true', '{}']) {
+    const body = makeBodyMeter(chatReported);
+    body.push(
+      Buffer.from(
+        `{"model":"a\\u0000b","usage":{"prompt_tokens":9,"completion_tokens":${bad},"prompt_tokens_details":null}}`,
+      ),
+    );
+    assert.deepEqual([body.result().usage, body.result().servedModel], [undefined, 'ab'], bad);
+    const stream = meterAll([Buffer.from(`${chunk('a')}data: {"usage":{"prompt_tokens":${bad}}}\n\n`)]);
+    assert.deepEqual([stream.usage, tokensOf(stream, 400).promptTokens], [undefined, 100], bad);
+    const broken = MESSAGES.replace('"output_tokens":7', `"output_tokens":${bad}`);
+    assert.equal(meterAll([Buffer.from(broken)], messagesReported).usage, undefined, bad);
+  }
+});
+
+test('FC6 an event is estimated by its size, however it is cut and also when it is too long to be looked into', () => {
+  const large = Buffer.from(chunk('x'.repeat(4_000_000)));
+  for (const places of [[], [100, 5_000, 1_500_000, 3_999_000]]) {
+    const { completionTokens } = tokensOf(meterAll(cut(large.toString(), places)), 4);
+    assert.ok(completionTokens > 999_000 && completionTokens < 1_001_000, `${completionTokens}`);
+  }
 });
 
 test('without reported usage the tokens are estimated and marked so', () => {

@@ -4,13 +4,14 @@
 /** Tokens as the provider reported them. `promptTokens` includes `cachedTokens`, which were read from a cache. */
 export type ReportedUsage = Readonly<{ promptTokens: number; cachedTokens: number; completionTokens: number }>;
 
-/** What was seen of an answer. `isEnded`: it has its terminal marker. `events`: data events of a stream. */
+/** What was seen of an answer. `isEnded`: it has its terminal marker. `eventTokens`: what the data events of a stream come to by
+ * their number and size. */
 export type Metered = Readonly<{
   isEnded: boolean;
   hasError: boolean;
   /** A stream that was cut inside a line. */
   isInLine: boolean;
-  events: number;
+  eventTokens: number;
   bytes: number;
   usage: ReportedUsage | undefined;
   servedModel: string | undefined;
@@ -28,7 +29,7 @@ export const tokensOf = (
   if (metered === undefined || metered.bytes === 0) {
     return { promptTokens: 0, cachedTokens: 0, completionTokens: 0, estimated: true };
   }
-  const completionTokens = metered.events > 0 ? metered.events : Math.ceil(metered.bytes / 4);
+  const completionTokens = metered.eventTokens > 0 ? metered.eventTokens : Math.ceil(metered.bytes / 4);
   return { promptTokens: Math.ceil(requestBytes / 4), cachedTokens: 0, completionTokens, estimated: true };
 };
 

@@ -1,5 +1,6 @@
 // How each wire says what an answer cost, which model gave it, and that it is over: from lines of a stream and from whole
 // bodies. Pure. It must not know how bytes arrive. Source: 20-control-plane §5, FC1, FC4, FC7.
+import { tokenCountOf } from '#base/model/token-count.ts';
 import { membersOf, textAt } from './json-span.ts';
 import type { ReportedUsage } from './meter.ts';
 
@@ -8,7 +9,8 @@ export type Said = Readonly<{
   isEnd?: boolean;
   isError?: boolean;
   servedModel?: string | undefined;
-  usage?: Partial<ReportedUsage> | undefined;
+  /** `invalid`: it is no number of tokens that a call can have; then nothing that was reported counts. */
+  usage?: Partial<ReportedUsage> | 'invalid' | undefined;
 }>;
 
 /** Reads one wire. `event`: the name of the event, where the wire has names; `isKnown`: the served model was seen. */
@@ -23,8 +25,11 @@ export type ReadReported = Readonly<{
 
 const NOTHING: Said = {};
 
-const count = (value: unknown): number =>
-  typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.floor(value) : 0;
+/** What a field says; an absent one is 0, and one that cannot be is NaN. Units: tokens. */
+const count = (value: unknown): number => tokenCountOf(value ?? 0) ?? Number.NaN;
+
+const checked = <U extends Partial<ReportedUsage>>(usage: U): U | 'invalid' =>
+  Object.values(usage).some(Number.isNaN) ? 'invalid' : usage;
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -50,28 +55,29 @@ const inner = (value: unknown): Fields => (typeof value === 'object' && value !=
 /** Reads usage as OpenAI writes it; its two APIs name the sides differently. */
 const usageNamed =
   (input: string, output: string) =>
-  (bytes: Uint8Array | undefined): ReportedUsage | undefined => {
+  (bytes: Uint8Array | undefined): Said['usage'] => {
     const usage = fieldsOf(bytes);
     return (
-      usage && {
+      usage &&
+      checked({
         promptTokens: count(usage[`${input}_tokens`]),
         cachedTokens: count(inner(usage[`${input}_tokens_details`])['cached_tokens']),
         completionTokens: count(usage[`${output}_tokens`]),
-      }
+      })
     );
   };
 const chatUsage = usageNamed('prompt', 'completion');
 const responsesUsage = usageNamed('input', 'output');
 
 /** Anthropic counts what came from the cache, or went into it, apart from the rest of the input. */
-const messagesUsage = (bytes: Uint8Array | undefined): Partial<ReportedUsage> | undefined => {
+const messagesUsage = (bytes: Uint8Array | undefined): Said['usage'] => {
   const usage = fieldsOf(bytes);
   if (usage === undefined) return undefined;
   const cachedTokens = count(usage['cache_read_input_tokens']);
   const output = usage['output_tokens'] === undefined ? {} : { completionTokens: count(usage['output_tokens']) };
-  if (typeof usage['input_tokens'] !== 'number') return output;
+  if (usage['input_tokens'] === undefined || usage['input_tokens'] === null) return checked(output);
   const promptTokens = count(usage['input_tokens']) + cachedTokens + count(usage['cache_creation_input_tokens']);
-  return { promptTokens, cachedTokens, ...output };
+  return checked({ promptTokens, cachedTokens, ...output });
 };
 
 const isValue = (bytes: Uint8Array | undefined): boolean => bytes !== undefined && bytes[0] !== 0x6e;

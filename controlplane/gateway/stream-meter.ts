@@ -14,6 +14,11 @@ const DATA = Buffer.from('data:');
 const EVENT = Buffer.from('event:');
 /** Longest name of an event that is read. */
 const MAX_NAME_BYTES = 128;
+/** An event up to this size carries one token, or few, in what its API wraps around it. Units: bytes. */
+const ENVELOPE_BYTES = 512;
+
+/** Tokens that a data event comes to by its size, when its provider reports none: four bytes to one. */
+const tokensOfEvent = (bytes: number): number => 1 + Math.floor(Math.max(0, bytes - ENVELOPE_BYTES) / 4);
 
 const startsWith = (line: Buffer, head: Buffer): boolean =>
   line.length >= head.length &&
@@ -28,11 +33,12 @@ export const makeStreamMeter = (reported: ReadReported): Meter => {
   let isSkipping = false;
   let isEnded = false;
   let hasError = false;
-  let events = 0;
+  let eventTokens = 0;
   let bytes = 0;
   let isInLine = false;
   let event = '';
   let usage: ReportedUsage | undefined;
+  let isUsageInvalid = false;
   let servedModel: string | undefined;
 
   const hear = (said: Said | undefined): void => {
@@ -41,6 +47,10 @@ export const makeStreamMeter = (reported: ReadReported): Meter => {
     hasError ||= said.isError === true;
     servedModel ??= said.servedModel;
     if (said.usage === undefined) return;
+    if (said.usage === 'invalid') {
+      isUsageInvalid = true;
+      return;
+    }
     usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0, ...usage, ...said.usage };
   };
 
@@ -54,7 +64,7 @@ export const makeStreamMeter = (reported: ReadReported): Meter => {
       if (data.length === 0) return;
       const said = reported.line(data, event, servedModel !== undefined);
       hear(said);
-      if (data[0] !== 0x5b) events += 1;
+      if (data[0] !== 0x5b) eventTokens += tokensOfEvent(data.length);
     } else if (text.length <= MAX_NAME_BYTES && startsWith(text, EVENT)) {
       event = text.toString('latin1', 6).trim();
       hear(reported.named(event));
@@ -62,7 +72,7 @@ export const makeStreamMeter = (reported: ReadReported): Meter => {
   };
 
   const finishLine = (rest: Buffer): void => {
-    if (isSkipping || carried + rest.length > MAX_LINE_BYTES) events += 1;
+    if (isSkipping || carried + rest.length > MAX_LINE_BYTES) eventTokens += tokensOfEvent(carried + rest.length);
     else see(carried === 0 ? rest : Buffer.concat([...carry, rest], carried + rest.length));
     carry = [];
     carried = 0;
@@ -81,19 +91,27 @@ export const makeStreamMeter = (reported: ReadReported): Meter => {
         finishLine(chunk.subarray(from, newline));
         from = newline + 1;
       }
-      if (from === chunk.length || isSkipping) return;
-      if (carried + chunk.length - from > MAX_LINE_BYTES) {
+      if (from === chunk.length) return;
+      carried += chunk.length - from;
+      if (isSkipping) return;
+      if (carried > MAX_LINE_BYTES) {
         isSkipping = true;
         carry = [];
-        carried = 0;
         return;
       }
       carry.push(chunk.subarray(from));
-      carried += chunk.length - from;
     },
     result: () => {
       if (carried > 0) finishLine(Buffer.alloc(0));
-      return { isEnded, hasError, isInLine, events, bytes, usage, servedModel };
+      return {
+        isEnded,
+        hasError,
+        isInLine,
+        eventTokens,
+        bytes,
+        usage: isUsageInvalid ? undefined : usage,
+        servedModel,
+      };
     },
   };
 };
@@ -109,13 +127,15 @@ export const makeBodyMeter = (reported: ReadReported): Meter => {
       else parts.length = 0;
     },
     result: () => {
-      const empty = { isEnded: true, hasError: false, isInLine: false, events: 0, bytes };
+      const empty = { isEnded: true, hasError: false, isInLine: false, eventTokens: 0, bytes };
       if (bytes > MAX_BODY_BYTES) return { ...empty, usage: undefined, servedModel: undefined };
       const [first] = parts;
       const body = parts.length === 1 && first !== undefined ? first : Buffer.concat(parts, bytes);
       const said = reported.body(body);
       const usage =
-        said.usage === undefined ? undefined : { promptTokens: 0, cachedTokens: 0, completionTokens: 0, ...said.usage };
+        said.usage === undefined || said.usage === 'invalid'
+          ? undefined
+          : { promptTokens: 0, cachedTokens: 0, completionTokens: 0, ...said.usage };
       return {
         ...empty,
         isEnded: said.isEnd === true,

@@ -42,3 +42,8 @@ test('the state is found through the error that was made from it', () => {
   assert.ok(!isDataError(new Error('no code')));
   assert.ok(isDataError(withCode('23505')));
 });
+
+test('a number that no column has room for is named as what it is', () => {
+  const error = Object.assign(new Error('out of range'), { code: '22003' });
+  assert.match((translateDatabaseError(error) as Error).message, /out of the range that can be stored$/);
+});

@@ -10,6 +10,8 @@ const UNAVAILABLE_STATES: ReadonlySet<string> = new Set(['40001', '40P01', '2500
 const SOCKET_CODE = /^(E(CONN|PIPE|TIMEDOUT|HOST|NET|NOENT|ADDR|AI_)|ENOTFOUND)/;
 /** Class 22 is a value that the column type cannot hold: the caller sent it. */
 const DATA_CLASS = '22';
+/** Of them: a number, or a time, that the type has no room for. */
+const RANGE_STATES: ReadonlySet<string> = new Set(['22003', '22008']);
 
 const codeOf = (error: unknown): string | undefined => {
   const code = error instanceof Error ? (error as Error & { code?: unknown }).code : undefined;
@@ -44,7 +46,10 @@ export const translateDatabaseError = (error: unknown): unknown => {
   }
   if (UNAVAILABLE_STATES.has(state) || UNAVAILABLE_CLASSES.has(state.slice(0, 2))) return unavailable(error);
   if (state.startsWith(DATA_CLASS)) {
-    return new InvalidError('invalid_request', 'a value holds characters that cannot be stored', { cause: error });
+    const message = RANGE_STATES.has(state)
+      ? 'a number or a time is out of the range that can be stored'
+      : 'a value holds characters that cannot be stored';
+    return new InvalidError('invalid_request', message, { cause: error });
   }
   return error;
 };
