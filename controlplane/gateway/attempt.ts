@@ -1,10 +1,11 @@
-// One call to one provider with one key: the answer passes byte for byte as it arrives, a copy is metered, and the three
+// One call to one provider with one key: the answer passes byte for byte as it arrives, but for the key, a copy is metered, and the three
 // time limits and the client's leaving end it at once. Nothing is sent before the first byte of a good answer came.
 // Must not know models, budgets or what comes after an attempt. Source: 20-control-plane §5, FC1 to FC6.
 import type { Clock } from '#base/clock.ts';
 import type { ExchangeResponse } from '#base/http/exchange.ts';
 import type { AnswerHeaders } from './answer-parser.ts';
 import type { UpstreamCall, UpstreamHandler } from './connections.ts';
+import { type KeyMask, makeKeyMask } from './key-mask.ts';
 import type { Meter, Metered } from './meter.ts';
 import { makeBodyMeter, makeStreamMeter } from './stream-meter.ts';
 import type { UpstreamSlot } from './upstream.ts';
@@ -26,6 +27,8 @@ export type AttemptRequest = Readonly<{
   wire: Wire;
   slot: UpstreamSlot;
   headers: string;
+  /** The key that is in the headers: no answer may show it. */
+  key: string | undefined;
   body: readonly Buffer[];
   limits: CallLimits;
   response: ExchangeResponse;
@@ -56,6 +59,7 @@ class RunningAttempt implements Attempt, UpstreamHandler {
   readonly #request: AttemptRequest;
   readonly #clock: AttemptPorts['clock'];
   readonly #watch: CallWatch;
+  readonly #mask: KeyMask;
   #settle: (end: AttemptEnd) => void = () => undefined;
   #call: UpstreamCall | undefined;
   #meter: Meter | undefined;
@@ -70,6 +74,7 @@ class RunningAttempt implements Attempt, UpstreamHandler {
   constructor(ports: AttemptPorts, request: AttemptRequest) {
     this.#request = request;
     this.#clock = ports.clock;
+    this.#mask = makeKeyMask(request.key);
     this.end = new Promise((resolve) => {
       this.#settle = resolve;
     });
@@ -111,6 +116,11 @@ class RunningAttempt implements Attempt, UpstreamHandler {
       return;
     }
     this.#firstByteMs ??= this.#clock.monotonicMs() - this.#request.startedMs;
+    this.#pass(this.#mask.push(chunk));
+  }
+
+  #pass(chunk: Buffer): void {
+    if (chunk.length === 0) return;
     this.#meter?.push(chunk);
     if (this.#request.response.headersSent) return this.#send(chunk);
     this.#held.push(chunk);
@@ -123,6 +133,7 @@ class RunningAttempt implements Attempt, UpstreamHandler {
 
   onEnd(): void {
     if (this.#refused !== undefined) return this.#finishRefused(this.#refused);
+    this.#pass(this.#mask.flush());
     const metered = this.#meter?.result();
     const firstByteMs = this.#firstByteMs;
     if (metered === undefined || firstByteMs === undefined || !metered.isEnded || metered.hasError) {
@@ -179,7 +190,8 @@ class RunningAttempt implements Attempt, UpstreamHandler {
   }
 
   #finishRefused({ status, retryAfter, parts }: Refused): void {
-    this.#finish({ kind: 'refused', refusal: { status, retryAfter, body: Buffer.concat(parts).toString('utf8') } });
+    const body = this.#mask.push(Buffer.concat(parts)).toString('utf8');
+    this.#finish({ kind: 'refused', refusal: { status, retryAfter, body } });
   }
 
   /** It ended without a whole good answer. */

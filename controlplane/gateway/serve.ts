@@ -117,6 +117,7 @@ export const makeServeCall = (
           isStream: admitted.span.stream,
           client: call.request,
         }),
+        key: key?.secret,
         body,
         limits: target.provider.timeouts,
         response: call.response,

@@ -459,3 +459,37 @@ test('FF11 FF13 neither the key nor a forged line gets into logs and answers, wh
     assert.equal(line.includes('\u001b'), false);
   }
 });
+
+test('FF11 a key that a provider repeats, cut anywhere, reaches no sandbox', async () => {
+  const event = `data: {"error":{"message":"key Bearer ${CANARY} is over"}}\n\n`;
+  const hidden = CANARY.replace(/./g, '*');
+  for (const split of [0, 30, 40, event.length - 4]) {
+    await raw((socket) => {
+      socket.write(rawHead() + chunk(CANARY) + '\n\n' + event.slice(0, split));
+      setImmediate(() => socket.end(event.slice(split)));
+    });
+    const { text } = await ask();
+    assert.equal(text, `${chunk(hidden)}\n\n${event.replace(CANARY, hidden)}`);
+  }
+  const whole = JSON.stringify({ model: CANARY, choices: [{ message: { content: CANARY } }] });
+  await raw((socket) => socket.end(`${rawHead('application/json')}${whole}`));
+  assert.equal((await ask('x', { stream: false })).text, whole.replaceAll(CANARY, hidden));
+  const error = JSON.stringify({ error: { message: `no ${CANARY}` } });
+  await raw((socket) =>
+    socket.end(`${rawHead('application/json', '400 Bad Request', `x-key: ${CANARY}\r\n`)}${error}`),
+  );
+  const refused = await ask();
+  assert.ok(!JSON.stringify([refused, rig.logs, rig.usage]).includes(CANARY.slice(0, 12)));
+});
+
+test('FC7 usage that cannot be neither reaches a row nor breaks the next call', async () => {
+  const usage = '{"prompt_tokens":1e300,"completion_tokens":-1}';
+  await raw((socket) =>
+    socket.end(`${rawHead()}${chunk('a', 'stop')}\n\ndata: {"usage":${usage}}\n\ndata: [DONE]\n\n`),
+  );
+  for (let call = 0; call < 2; call += 1) assert.equal((await ask()).status, 200);
+  await until('two usage rows', () => rig.usage.length === 2);
+  for (const row of rig.usage) {
+    assert.ok(row.estimated && row.promptTokens < 100 && row.completionTokens === 2, JSON.stringify(row));
+  }
+});
