@@ -15,5 +15,6 @@ it('10-kubernetes §4 takes the category from the first word of the daemon, and 
     (word) => ended(`${word}: why`)?.category,
   );
   assert.deepEqual(categories, ['HarnessBoot', 'VolumeAttach', 'CloneFailed', 'DaemonExit']);
+  assert.match(ended('drained: ended by SIGTERM', 0)?.message ?? '', /the node ended the sandbox.*workspace\.size/);
   assert.match(ended('branch_not_found: the repository has no branch nope', 8)?.message ?? '', /has no branch nope/);
 });

@@ -88,6 +88,14 @@ export const sandboxNote = (pod: ObservedPod, volume: ObservedVolume | undefined
   return pendingNote(pod, volume);
 };
 
+/**
+ * A kubelet that evicts a pod for its own storage leaves no reason in it when the container ends with 0 (measured, 1.34.4):
+ * phase Succeeded, and an Event that the operator does not read.
+ */
+const ENDED_BY_THE_NODE =
+  'the node ended the sandbox and left no reason in the pod; its events may say more (kubectl get events). A pod that is above ' +
+  'its local storage ends so: an Ephemeral workspace above workspace.size, or scratch space above its limit';
+
 const endOfContainer = (pod: ObservedPod): FailureSign | undefined => {
   if (pod.container?.state !== 'terminated') return undefined;
   const { exitCode, reason, message } = pod.container;
@@ -98,6 +106,7 @@ const endOfContainer = (pod: ObservedPod): FailureSign | undefined => {
   if (reason === 'OOMKilled' && exitCode === 137) {
     return { category: 'OOMKilled', message: 'the sandbox used more memory than its limit' };
   }
+  if (exitCode === 0 && word.startsWith('drained:')) return { category: 'DaemonExit', message: ENDED_BY_THE_NODE };
   return { category: 'DaemonExit', message: `the daemon ended with exit code ${exitCode}${word && `: ${word}`}` };
 };
 
