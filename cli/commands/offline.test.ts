@@ -1,7 +1,7 @@
 // Commands that need no server: what they print and how they end.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
@@ -37,9 +37,30 @@ describe('commands without a server', () => {
     const none = await runCommand(['validate'], place);
     assert.deepEqual([none.code, /has no file beeuni\.yaml \[Missing\]/.test(none.out)], [1, true], none.out);
     assert.equal((await runCommand(['validate', 'nowhere'], place)).code, 2);
-    mkdirSync(join(folder, 'pipe'));
-    execFileSync('mkfifo', [join(folder, 'pipe/beeuni.yaml')]);
-    assert.equal((await runCommand(['validate', 'pipe'], place)).code, 1);
+  });
+
+  test('A84 A85 validate says what a manifest or an agent file is that it does not read, and hangs on none', async () => {
+    const manifest = 'beeuni_version: 2\ndefault_agent: dev\nagents:\n  dev: {tools: all}\n';
+    for (const [at, path] of [
+      ['unread-manifest', 'beeuni.yaml'],
+      ['unread-agent', 'agents/dev.md'],
+    ] as const) {
+      write(`${at}/beeuni.yaml`, manifest);
+      write(`${at}/agents/dev.md`, 'You write code.\n');
+      const file = join(folder, at, path);
+      const says = async (make: () => void): Promise<string> => {
+        rmSync(file);
+        make();
+        const { code, out } = await runCommand(['validate', at], place);
+        assert.deepEqual([code, out.trim().split('\n').length], [1, 1], out);
+        return out;
+      };
+      assert.match(await says(() => execFileSync('mkfifo', [file])), /is no regular file.* \[Missing\]/);
+      assert.match(await says(() => symlinkSync('/etc/hostname', file)), /is a symbolic link.* \[Missing\]/);
+      const tooLarge = await says(() => writeFileSync(file, Buffer.alloc(1_048_577, '#')));
+      assert.match(tooLarge, /has 1048577 bytes; at most 1048576 are read \[TooLarge\]/);
+      assert.match(await says(() => writeFileSync(file, Buffer.from([0xff, 0xfe]))), /is not UTF-8 \[SyntaxError\]/);
+    }
   });
 
   test('A85 schema prints what docs/reference holds', async () => {

@@ -1,7 +1,8 @@
 // The manifest of a commit: read from git's objects, judged by the one validator, compiled for sessions. Pure but for its ports.
 // Must not know how objects are read or results are kept. Source: 20-control-plane §6, A84 to A103.
-import type { ManifestErrorCode, ManifestProblem, ParseYaml } from '#schema/manifest/source.ts';
+import type { ManifestProblem, ParseYaml } from '#schema/manifest/source.ts';
 import type { AgentSummary, ManifestSummary, PackageEntry } from '#schema/manifest/summary.ts';
+import { MAX_CONFIG_FILE_BYTES, unreadProblem } from '#schema/manifest/unread-file.ts';
 import { filesNamedBy, type ManifestVerdict, validateManifest } from '#schema/manifest/validate.ts';
 import type { ClaimedPackage, CompiledAgent } from '#schema/wire/claim.ts';
 import type { FileProblem, ProjectFact } from '#schema/wire/sync.ts';
@@ -10,8 +11,6 @@ import type { ProjectConfig } from './project-ports.ts';
 
 type SyncedManifest = ProjectFact['manifest'];
 
-/** Largest file that is read from a repository. Units: bytes. Source: 20-control-plane §6. */
-export const MAX_CONFIG_FILE_BYTES = 1_048_576;
 const MAX_PROBLEMS = 20;
 
 /** Reads files of one commit. */
@@ -19,31 +18,6 @@ export type ReadCommitFiles = (paths: readonly string[], maxBytes: number) => Pr
 
 /** What was made of a manifest. `config` is there exactly when it is valid. */
 export type JudgedManifest = Readonly<{ verdict: ManifestVerdict; config: ProjectConfig | undefined }>;
-
-/** Why a file was not read as text; undefined for one that is simply not there. */
-const whyUnread = (file: ObjectFile): Readonly<{ code: ManifestErrorCode; message: string }> | undefined => {
-  switch (file.kind) {
-    case 'symlink':
-      return { code: 'Missing', message: 'is a symbolic link, which is not followed; commit the file itself' };
-    case 'not-a-file':
-      return { code: 'Missing', message: 'is no file' };
-    case 'too-large':
-      return { code: 'TooLarge', message: `has ${file.size} bytes; at most ${MAX_CONFIG_FILE_BYTES} are read` };
-    case 'not-utf8':
-      return { code: 'SyntaxError', message: 'is not UTF-8' };
-    case 'missing':
-    case 'text':
-      return undefined;
-  }
-};
-
-const problem = (path: string, code: ManifestErrorCode, message: string): ManifestProblem => ({
-  path,
-  line: 1,
-  column: 1,
-  code,
-  message: `${path} ${message}`,
-});
 
 const compiledAgent = (agent: AgentSummary): CompiledAgent => ({
   name: agent.name,
@@ -96,21 +70,13 @@ export const judgeManifestText = async (
   parseYaml: ParseYaml,
 ): Promise<JudgedManifest> => {
   const files = await readFiles(filesNamedBy(text, parseYaml), MAX_CONFIG_FILE_BYTES);
-  const unread: ManifestProblem[] = [];
-  for (const [file, content] of files) {
-    const why = whyUnread(content);
-    if (why !== undefined) unread.push(problem(file, why.code, why.message));
-  }
   const readFile = (file: string): string | undefined => {
     const content = files.get(file);
     return content?.kind === 'text' ? content.text : undefined;
   };
-  const judged = validateManifest({ path, text, readFile, parseYaml });
-  // Why a named file could not be read says more than that it is not there, so it comes first.
-  const verdict: ManifestVerdict =
-    unread.length === 0 || judged.errors.length === 0
-      ? judged
-      : { ...judged, reason: unread[0]?.code ?? judged.reason, errors: [...unread, ...judged.errors] };
+  const problemOf = (file: string): ManifestProblem | undefined =>
+    unreadProblem(file, files.get(file) ?? { kind: 'missing' });
+  const verdict = validateManifest({ path, text, readFile, unread: problemOf, parseYaml });
   const { manifest } = verdict;
   return { verdict, config: manifest === undefined ? undefined : compileConfig(manifest, commit) };
 };
@@ -124,12 +90,14 @@ export const judgeManifest = async (
 ): Promise<JudgedManifest> => {
   const file = (await readFiles([path], MAX_CONFIG_FILE_BYTES)).get(path) ?? { kind: 'missing' };
   if (file.kind === 'text') return judgeManifestText(path, file.text, commit, readFiles, parseYaml);
-  const why = whyUnread(file) ?? { code: 'Missing' as const, message: 'is not in the repository' };
-  const errors = [problem(path, why.code, why.message)];
-  return {
-    verdict: { reason: why.code, version: undefined, manifest: undefined, hashInput: '', errors, warnings: [] },
-    config: undefined,
-  };
+  const verdict = validateManifest({
+    path,
+    text: undefined,
+    readFile: () => undefined,
+    unread: () => unreadProblem(path, file),
+    parseYaml,
+  });
+  return { verdict, config: undefined };
 };
 
 const wireProblem = ({ path, line, column, code, message }: ManifestProblem): FileProblem => ({

@@ -1,15 +1,11 @@
 // Reads files of a commit from git's objects: no checkout, no link followed, no filter run, sizes capped.
 // Must not know what the files mean. Source: 20-control-plane §6, FE5.
+
+import type { FoundFile } from '#schema/manifest/unread-file.ts';
 import type { Git } from './run.ts';
 
 /** One file of a commit, or why it is not one. `size` in bytes. */
-export type ObjectFile =
-  | Readonly<{ kind: 'text'; text: string }>
-  | Readonly<{ kind: 'missing' }>
-  | Readonly<{ kind: 'symlink' }>
-  | Readonly<{ kind: 'not-a-file' }>
-  | Readonly<{ kind: 'too-large'; size: number }>
-  | Readonly<{ kind: 'not-utf8' }>;
+export type ObjectFile = FoundFile;
 
 /** The mirror cannot give the objects of a commit: it is damaged, or the commit is not in it. */
 export class MirrorDamagedError extends Error {

@@ -18,11 +18,15 @@ import { makeReport, problemAt, type Report } from './report.ts';
 import type { ManifestErrorCode, ManifestProblem, ParseYaml } from './source.ts';
 import type { AgentSummary, ManifestSummary, PackageEntry, TemplateSummary } from './summary.ts';
 
-/** What is validated. `readFile` gives the text of a file of the same commit, undefined when there is none. */
+/**
+ * What is validated. `readFile` gives the text of a file of the same commit, undefined when there is none. `unread`: the problem of
+ * a file that is there and was not read, the manifest among them.
+ */
 export type ManifestInput = Readonly<{
   path: string;
   text: string | undefined;
   readFile: (path: string) => string | undefined;
+  unread?: (path: string) => ManifestProblem | undefined;
   parseYaml: ParseYaml;
 }>;
 
@@ -58,7 +62,7 @@ export function filesNamedBy(text: string, parseYaml: ParseYaml): readonly strin
 const withoutDot = (path: string) => path.replace(/^\.\//, '');
 
 /** The verdict on a manifest with its agent files. Never throws for a text. */
-export function validateManifest({ path, text, readFile, parseYaml }: ManifestInput): ManifestVerdict {
+export function validateManifest({ path, text, readFile, unread, parseYaml }: ManifestInput): ManifestVerdict {
   const verdict = (problem: ManifestProblem, version?: number): ManifestVerdict => ({
     reason: problem.code,
     version,
@@ -67,7 +71,9 @@ export function validateManifest({ path, text, readFile, parseYaml }: ManifestIn
     errors: [problem],
     warnings: [],
   });
-  if (text === undefined) return verdict(problemAt(path, 'Missing', `the repository has no file ${path}`));
+  if (text === undefined) {
+    return verdict(unread?.(path) ?? problemAt(path, 'Missing', `the repository has no file ${path}`));
+  }
   if (path.endsWith('.toml')) return verdict(problemAt(path, 'SchemaError', 'a manifest is YAML; name a .yaml file'));
   const document = parseYaml(text);
   const [syntax] = document.problems;
@@ -90,7 +96,7 @@ export function validateManifest({ path, text, readFile, parseYaml }: ManifestIn
   report.issues(shape.issues);
   const files: AgentFile[] = [];
   const manifest =
-    shape.value === undefined ? undefined : summarise(shape.value, { report, readFile, parseYaml, files });
+    shape.value === undefined ? undefined : summarise(shape.value, { report, readFile, unread, parseYaml, files });
   const errors = [...report.errors, ...files.flatMap(({ result }) => result.errors)].sort(byPlace(path));
   const warnings = [...report.warnings, ...files.flatMap(({ result }) => result.warnings)].sort(byPlace(path));
   return {
@@ -158,6 +164,7 @@ type AgentFile = Readonly<{ file: string; text: string; result: AgentFileResult 
 type Context = Readonly<{
   report: Report;
   readFile: ManifestInput['readFile'];
+  unread: ManifestInput['unread'];
   parseYaml: ParseYaml;
   /** Agent files that were read are added here. */
   files: AgentFile[];
@@ -264,10 +271,16 @@ function summariseAgent(name: string, entry: AgentEntry, context: AgentContext):
 
 const NO_FILE: AgentFileResult = { frontmatter: {}, prompt: '', errors: [], warnings: [] };
 
-function readAgentFile(name: string, entry: AgentEntry, { report, readFile, parseYaml, files }: AgentContext) {
+function readAgentFile(name: string, entry: AgentEntry, { report, readFile, unread, parseYaml, files }: AgentContext) {
   const candidates = entry.file === undefined ? defaultAgentFiles(name) : [withoutDot(entry.file)];
   for (const file of candidates) {
     const text = readFile(file);
+    const problem = text === undefined ? unread?.(file) : undefined;
+    if (problem !== undefined) {
+      const result = { ...NO_FILE, errors: [problem] };
+      files.push({ file, text: '', result });
+      return { file, result };
+    }
     if (text === undefined) continue;
     const result = checkAgentFile(file, text, parseYaml);
     files.push({ file, text, result });
