@@ -2,9 +2,10 @@
 import { randomUUID } from 'node:crypto';
 import type { StoredEvent } from '#schema/events/envelope.ts';
 import { abortRoute, createPromptRoute, type PromptView } from '#schema/rest/prompts.ts';
+import { sessionWait } from '#schema/rules/session-wait.ts';
 import type { Api, ObjectName } from './connection/api.ts';
 import { makeEventView } from './event-view.ts';
-import { CommandError, EXIT } from './failure.ts';
+import { CommandError, EXIT, usageError } from './failure.ts';
 import { fetchHead, followEvents } from './follow.ts';
 import type { Io } from './io.ts';
 import { watchStateBeside } from './watch-state.ts';
@@ -31,8 +32,23 @@ export const sendPrompt = async (api: Api, session: ObjectName, words: Words): P
   return (await (await api.client()).call(createPromptRoute, { params: session, body })).body;
 };
 
-/** Where text of a turn goes and how Ctrl-C is heard. */
-type Watching = Readonly<{ io: Io; note: (line: string) => void; onStarted?: () => void }>;
+/**
+ * Where text of a turn goes and how Ctrl-C is heard. `seconds`: how long the end of the turn is waited for; without it there is
+ * no limit. `onEvent` sees every event that is shown.
+ */
+type Watching = Readonly<{
+  io: Io;
+  note: (line: string) => void;
+  onStarted?: () => void;
+  onEvent?: (event: StoredEvent) => void;
+  seconds?: number | undefined;
+}>;
+
+/** The value of `--timeout`; undefined where it was not given. Units: seconds. Errors: CommandError (usage). */
+export const secondsOf = (text: string | undefined): number | undefined => {
+  if (text === undefined || /^\d{1,5}$/.test(text)) return text === undefined ? undefined : Number(text);
+  throw usageError('--timeout takes a number of seconds');
+};
 
 /** How long a push may take after the end of a turn that left commits. Units: milliseconds. */
 const PUSH_LIMIT_MS = 30_000;
@@ -45,7 +61,7 @@ const endOf = ({ type, turnId, data }: StoredEvent, promptId: string, joined: st
 
 /**
  * Shows the events from `since` until the turn of the prompt has ended and its commits are pushed. Gives back the exit code.
- * Ctrl-C aborts the turn, a second one leaves.
+ * Ctrl-C aborts the turn, a second one leaves. Errors: CommandError (unavailable) when its time is over; the turn goes on.
  */
 export const watchPrompt = async (
   api: Api,
@@ -54,7 +70,7 @@ export const watchPrompt = async (
   since: number,
   watching: Watching,
 ): Promise<number> => {
-  const { io, note, onStarted } = watching;
+  const { io, note, onStarted, onEvent, seconds } = watching;
   const leaving = new AbortController();
   let interrupts = 0;
   const forget = io.onInterrupt(() => {
@@ -74,9 +90,18 @@ export const watchPrompt = async (
   let joined: string | null = null;
   let commits = false;
   let timer: NodeJS.Timeout | undefined;
+  let isLate = false;
+  const limit =
+    seconds === undefined
+      ? undefined
+      : setTimeout(() => {
+          isLate = true;
+          leaving.abort();
+        }, seconds * 1_000);
   try {
     for await (const event of followEvents(api, session, { since, follow: true, signal: leaving.signal, note })) {
       await writeFully(io.stdout, view(event));
+      onEvent?.(event);
       const isJoining = event.type === 'prompt.steered' && event.data['promptId'] === promptId;
       if (isJoining) joined = event.turnId;
       if (isJoining || (event.type === 'turn.started' && event.data['promptId'] === promptId)) onStarted?.();
@@ -87,14 +112,28 @@ export const watchPrompt = async (
       if (outcome !== 'Succeeded' || !commits || isPushed) break;
       timer ??= setTimeout(() => leaving.abort(), PUSH_LIMIT_MS);
     }
+    if (outcome === undefined && isLate) {
+      throw new CommandError(
+        EXIT.unavailable,
+        `the turn of prompt ${promptId} is not over after ${seconds} s`,
+        `it goes on without you: ${followCall(session)}`,
+      );
+    }
     if (outcome === undefined) return EXIT.interrupted;
     return outcome === 'Succeeded' ? EXIT.done : EXIT.failed;
   } finally {
     clearTimeout(timer);
+    clearTimeout(limit);
     forget();
     leaving.abort();
   }
 };
+
+/** The call that shows what a session does from now on. */
+export const followCall = ({ namespace, name }: ObjectName): string =>
+  `beeuni sessions log ${namespace}/${name} --follow`;
+
+const WAITS_ON = '   this call waits until then: --timeout SECONDS ends the wait, -d sends a prompt without one';
 
 /** Sends something that becomes a turn, and shows that turn. Gives back the exit code. Errors: BeeuniError, CommandError. */
 export const sendAndWatch = async (
@@ -106,7 +145,14 @@ export const sendAndWatch = async (
   const head = await fetchHead(api, session, AbortSignal.timeout(60_000));
   const prompt = await send();
   if (prompt.deliveryReason !== null) watching.note(DELIVERY_REASONS[prompt.deliveryReason]);
-  const stopWatch = watchStateBeside(api, session, watching.note);
+  let isToldOfWait = watching.io.isTerminal.stdin || watching.seconds !== undefined;
+  const stopWatch = watchStateBeside(api, session, watching.note, (view) => {
+    if (isToldOfWait || sessionWait(view) === undefined) return false;
+    // A script that nobody watches would hang without a word of how to leave.
+    isToldOfWait = true;
+    watching.note(WAITS_ON);
+    return false;
+  });
   try {
     return await watchPrompt(api, session, prompt.id, head, { ...watching, onStarted: stopWatch });
   } finally {

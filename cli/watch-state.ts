@@ -46,8 +46,15 @@ export const watchState = async (api: Api, session: ObjectName, { note, signal, 
 };
 
 /** As watchState, beside other work: what fails is not told, as the other work tells it. Gives back what ends it. */
-export const watchStateBeside = (api: Api, session: ObjectName, note: (line: string) => void): (() => void) => {
+export const watchStateBeside = (
+  api: Api,
+  session: ObjectName,
+  note: Watch['note'],
+  look?: Watch['look'],
+): (() => void) => {
   const over = new AbortController();
-  watchState(api, session, { note, signal: over.signal }).catch(() => undefined);
+  watchState(api, session, { note, signal: over.signal, ...(look === undefined ? {} : { look }) }).catch(
+    () => undefined,
+  );
   return () => over.abort();
 };

@@ -102,9 +102,10 @@ describe('commands over a played server', () => {
   };
 
   test('A239 start, stop and restart say what becomes of the session, in the words of its state', async () => {
+    answers.set('GET ', view);
     for (const [verb, said] of [
       ['start', 'is being started'],
-      ['stop', 'is being suspended; its files are kept'],
+      ['stop', 'is suspended already; from now on only a start wakes it'],
       ['restart', 'is being restarted'],
     ] as const) {
       answers.set(`POST /${verb}`, view);
@@ -115,6 +116,66 @@ describe('commands over a played server', () => {
     }
     answers.set('GET ', view);
     assert.match((await run('info', 'fix')).out, /^state: +Suspended \(Idle\)$/m);
+  });
+
+  test('A239 start and stop say that nothing changes where it is so already', async () => {
+    const running = { ...view, phase: 'Ready', ready: 'True', readyReason: 'Ready', status: {} };
+    const onRequest = { ...view, spec: { operatingMode: 'Suspended' } };
+    for (const [verb, before, said] of [
+      ['start', running, 'runs already; nothing changes'],
+      ['start', { ...running, spec: onRequest.spec }, 'is being started'],
+      ['start', { ...running, phase: 'Starting', ready: 'False' }, 'is being started already; nothing changes'],
+      ['stop', running, 'is being suspended; its files are kept'],
+      ['stop', onRequest, 'is suspended already; nothing changes'],
+      ['stop', { ...running, spec: onRequest.spec }, 'is being suspended already; nothing changes'],
+    ] as const) {
+      answers.set('GET ', before);
+      answers.set(`POST /${verb}`, view);
+      const done = await run(verb, 'fix');
+      assert.deepEqual([done.code, done.err], [0, `session fix ${said}\n`]);
+    }
+  });
+
+  test('K3 a name above the limit is refused with the limit, wherever one is given', async () => {
+    const long = 'a'.repeat(70);
+    for (const words of [
+      ['info', long],
+      ['new', long, '-p', 'shop'],
+      ['new', '-p', long],
+      ['ls', '-p', long],
+    ]) {
+      const refused = await run(...words);
+      assert.deepEqual([refused.code, calls.length], [2, 0], words.join(' '));
+      assert.match(refused.err, /a name has at most 46 characters\n .* has 70$/m);
+    }
+    assert.match((await run('info', `${long}/fix`)).err, /a namespace has at most 63 characters/);
+    assert.match((await run('info', 'a/b/c')).err, /a\/b\/c is no name/);
+  });
+
+  test('A239 chat -d says which prompt was sent and how to follow it, and prints JSON when it is asked', async () => {
+    const sent = {
+      id: 'p1',
+      messageId: 'm',
+      state: 'queued',
+      origin: 'rest',
+      turnId: null,
+      outcome: null,
+      delivery: 'queue',
+      deliveryReason: null,
+      createdAt: '2026-11-30T12:00:00Z',
+      startedAt: null,
+      endedAt: null,
+      deduplicated: false,
+      note: 'session fix is suspended on request',
+    };
+    answers.set('POST /prompts', sent);
+    const said = await run('chat', 'fix', 'go', '-d');
+    assert.deepEqual([said.code, said.out], [0, ''], said.err);
+    assert.match(said.err, /^prompt p1 was sent; follow it: beeuni sessions log team\/fix --follow\nsession fix is/);
+    assert.equal((JSON.parse((await run('chat', 'fix', 'go', '-d', '--json')).out) as { id: string }).id, 'p1');
+    assert.equal((await run('chat', 'fix', 'go', '--json')).code, 2);
+    assert.equal((await run('chat', 'fix', 'go', '-d', '--timeout', '1')).code, 2);
+    assert.equal((await run('chat', 'fix', 'go', '--timeout', 'soon')).code, 2);
   });
 
   test('§4 start and restart say why nothing runs all the same, unless they end just that', async () => {

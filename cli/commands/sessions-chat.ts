@@ -4,8 +4,8 @@ import { chat } from '../chat.ts';
 import { defineCommand } from '../command.ts';
 import { usageError } from '../failure.ts';
 import { fetchHead } from '../follow.ts';
-import { plainJson } from '../plain-text.ts';
-import { readPiped, sendAndWatch, sendPrompt } from '../send-prompt.ts';
+import { plainJson, plainLine } from '../plain-text.ts';
+import { followCall, readPiped, secondsOf, sendAndWatch, sendPrompt } from '../send-prompt.ts';
 import { SESSION_ARGUMENT } from '../session-names.ts';
 
 /** See the file. */
@@ -22,10 +22,12 @@ export const command = defineCommand({
     steer: { summary: 'join the running turn at its next step, where the harness can' },
     interrupt: { summary: 'end the running turn first' },
     detach: { summary: 'send the prompt and do not wait for its turn', short: 'd' },
+    json: { summary: 'with --detach: print the prompt as JSON' },
+    timeout: { summary: 'how long one prompt waits for the end of its turn; no limit otherwise', value: 'SECONDS' },
   },
   needsApi: true,
   details: [
-    'Ctrl-C ends the running turn, a second Ctrl-C leaves; the session goes on without you. A prompt that comes through a pipe is one prompt. With a prompt the exit code is 0 when its turn succeeded and 1 when it did not.',
+    'Ctrl-C ends the running turn, a second Ctrl-C leaves; the session goes on without you. A prompt that comes through a pipe is one prompt. With a prompt the exit code is 0 when its turn succeeded, 1 when it did not and 6 when --timeout came first.',
   ],
   examples: ['beeuni sessions chat fix-login', 'beeuni sessions chat fix-login "Add a test." && git fetch'],
   run: async ({ api, args, options, io, note, print }) => {
@@ -34,13 +36,25 @@ export const command = defineCommand({
     if ([options.queue, options.steer, options.interrupt].filter(Boolean).length > 1) {
       throw usageError('--queue, --steer and --interrupt exclude one another');
     }
+    if (options.json && !options.detach)
+      throw usageError('--json is for --detach', 'sessions log --json has the events');
+    const seconds = secondsOf(options.timeout);
+    if (seconds !== undefined && options.detach) throw usageError('--timeout and --detach exclude one another');
+    const isOnePrompt = words.length > 0 || !io.isTerminal.stdin;
+    if (!isOnePrompt && seconds !== undefined) throw usageError('--timeout is for one PROMPT');
     const delivery = options.interrupt ? 'interrupt' : options.steer ? 'steer' : 'queue';
     const { agent, model } = options;
-    if (words.length > 0 || !io.isTerminal.stdin) {
+    if (isOnePrompt) {
       const text = words.length > 0 ? words.join(' ') : await readPiped(io);
       const prompt = { text, delivery, agent, model } as const;
-      if (!options.detach) return sendAndWatch(api, session, () => sendPrompt(api, session, prompt), { io, note });
-      print(plainJson(await sendPrompt(api, session, prompt), 2));
+      if (!options.detach)
+        return sendAndWatch(api, session, () => sendPrompt(api, session, prompt), { io, note, seconds });
+      const sent = await sendPrompt(api, session, prompt);
+      if (options.json) print(plainJson(sent, 2));
+      else {
+        note(`prompt ${sent.id} was sent; follow it: ${followCall(session)}`);
+        if (sent.note !== null) note(plainLine(sent.note));
+      }
       return undefined;
     }
     await (await api.client()).call(getSessionRoute, { params: session });

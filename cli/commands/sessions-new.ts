@@ -1,6 +1,7 @@
 // `beeuni sessions new`. Source: A239, D4 (a prompt in a custom resource is at most 8 KiB).
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
+import { DnsLabel46 } from '#schema/primitives.ts';
 import { listPromptsRoute } from '#schema/rest/prompts.ts';
 import { createSessionRoute, getSessionRoute, type SessionView } from '#schema/rest/sessions.ts';
 import { defineCommand, JSON_OPTION, PROJECT_OPTION } from '../command.ts';
@@ -8,16 +9,18 @@ import type { Api, ObjectName } from '../connection/api.ts';
 import { CommandError, EXIT, usageError } from '../failure.ts';
 import type { Io } from '../io.ts';
 import { plainJson } from '../plain-text.ts';
-import { readPiped, sendPrompt, watchPrompt } from '../send-prompt.ts';
+import { readPiped, secondsOf, sendPrompt, watchPrompt } from '../send-prompt.ts';
 import { watchState } from '../watch-state.ts';
 
 /** Longest first prompt that stands in the resource. Units: bytes. */
 const MAX_SPEC_PROMPT_BYTES = 8_192;
 const POLL_MS = 500;
 
-/** A free name from the project's: at most 46 characters. */
-const newName = (project: string): string =>
-  `${project.slice(0, 38).replace(/-+$/, '')}-${randomBytes(3).toString('hex')}`;
+/** A free name from the project's, not above the limit of names. */
+const newName = (project: string): string => {
+  const end = `-${randomBytes(3).toString('hex')}`;
+  return `${project.slice(0, (DnsLabel46.maxLength ?? 0) - end.length).replace(/-+$/, '')}${end}`;
+};
 
 /** The prompt that the session was made with, once the control plane has it in its inbox. */
 const firstPrompt = async (api: Api, session: ObjectName, signal: AbortSignal): Promise<string> => {
@@ -52,12 +55,6 @@ const waitUntilReady = async (
   await watchState(api, session, { ...waiting, look });
 };
 
-const secondsOf = (text: string | undefined): number => {
-  if (text === undefined) return 600;
-  if (/^\d{1,5}$/.test(text)) return Number(text);
-  throw usageError('--timeout takes a number of seconds');
-};
-
 /** See the file. */
 export const command = defineCommand({
   summary: 'create a session: one agent at work on one branch of a project',
@@ -80,7 +77,7 @@ export const command = defineCommand({
   run: async ({ api, args, options, io, print, note }) => {
     const project = api.requireProject(options.project);
     const text = options.prompt === '-' ? await readPiped(io) : options.prompt;
-    const seconds = secondsOf(options.timeout);
+    const seconds = secondsOf(options.timeout) ?? 600;
     if (options.task && text === undefined) throw usageError('--task needs --prompt');
     const inSpec = text !== undefined && Buffer.byteLength(text) <= MAX_SPEC_PROMPT_BYTES;
     if (options.task && !inSpec) throw usageError('the prompt of a task is at most 8 KiB');

@@ -8,4 +8,9 @@ export const command = sessionVerb({
   route: startSessionRoute,
   summary: 'start a suspended session',
   said: 'is being started',
+  unchanged: ({ spec, ready, phase }) => {
+    if (spec['operatingMode'] === 'Suspended') return undefined;
+    if (ready === 'True') return 'runs already; nothing changes';
+    return phase === 'Starting' ? 'is being started already; nothing changes' : undefined;
+  },
 });

@@ -3,6 +3,7 @@
 import { dirname } from 'node:path';
 import type { BeeuniError } from '#base/errors.ts';
 import { type Client, createClient } from '#base/http/client.ts';
+import { DnsLabel46, DnsLabel63 } from '#schema/primitives.ts';
 import { CommandError, EXIT, usageError } from '../failure.ts';
 import type { Io } from '../io.ts';
 import { type Config, readConfig, type Server, type TokenSource } from './config-file.ts';
@@ -36,7 +37,16 @@ export type Api = Readonly<{
   close: () => void;
 }>;
 
-const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+/** Refuses what is no name, with the rule that it breaks; `whole`: as it was given. Source: K3. */
+const checkName = (label: typeof DnsLabel46, name: string, whole: string): void => {
+  const most = label.maxLength ?? 0;
+  if (name.length > most) {
+    const hint = `${name} has ${name.length}`;
+    throw usageError(`a ${label === DnsLabel46 ? 'name' : 'namespace'} has at most ${most} characters`, hint);
+  }
+  if (label.safeParse(name).success) return;
+  throw usageError(`${whole} is no name`, 'a name is NAME or NAMESPACE/NAME, in lower-case letters, digits and dashes');
+};
 
 /** The login in force: the one of the variables wins over the stored one. Errors: CommandError where one is missing. */
 const loginOf = (io: Io, given: Readonly<{ server: string | undefined }>, stored: Config | undefined): Access => {
@@ -114,11 +124,9 @@ export const makeApi = (
     const parts = text.split('/');
     const name = parts.at(-1) ?? '';
     const inside = parts.length === 2 ? (parts[0] ?? '') : namespace();
-    if (parts.length <= 2 && NAME.test(name) && NAME.test(inside)) return { namespace: inside, name };
-    throw usageError(
-      `${text} is no name`,
-      'a name is NAME or NAMESPACE/NAME, in lower-case letters, digits and dashes',
-    );
+    checkName(DnsLabel46, parts.length > 2 ? '' : name, text);
+    checkName(DnsLabel63, inside, text);
+    return { namespace: inside, name };
   };
 
   const folderProject = (): ObjectName | undefined => {
