@@ -1,6 +1,7 @@
 // What a client is told when a call fails on our side of the provider: errors of ours, silence, budgets. Pure.
 // Must not know how a call is made. Source: 20-control-plane §5.
 import { BeeuniError, ForbiddenError, LimitError, UnavailableError } from '#base/errors.ts';
+import type { Revocation } from '../app/running-calls.ts';
 import type { AttemptEnd } from './attempt.ts';
 import type { BudgetRefusal } from './budgets.ts';
 import { finalError, type GatewayError, retryableError } from './wording.ts';
@@ -50,4 +51,18 @@ export const refusedBudget = ({ reason, scope }: BudgetRefusal): GatewayError =>
     project_runs: 'the project has begun as many turns as it may in a day',
   } as const;
   return finalError('budget_reached', words[scope]);
+};
+
+/** What to say of a call that ran and may not go on. */
+export const revokedError = (why: Revocation): GatewayError => {
+  if (why === 'provider_disabled') {
+    return finalError(why, 'the provider of this model was disabled or deleted while it was asked');
+  }
+  if (why === 'provider_key_gone') {
+    return finalError(
+      'provider_auth_failed',
+      'the key that this call was made with was taken away; the next call takes one that is left',
+    );
+  }
+  return finalError(why);
 };

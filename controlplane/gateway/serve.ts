@@ -3,21 +3,22 @@
 import { BeeuniError } from '#base/errors.ts';
 import { TURN_HEADER } from '#schema/wire/gateway.ts';
 import type { ProviderKey } from '../app/provider-ports.ts';
-import type { Revocation, RunningCall } from '../app/running-calls.ts';
+import type { Revocation } from '../app/running-calls.ts';
 import { type Admitted, isGatewayError, makeAdmit, type Target } from './admit.ts';
-import { type Attempt, type AttemptEnd, startAttempt } from './attempt.ts';
+import { type AttemptEnd, startAttempt } from './attempt.ts';
 import { makeBrokenStreams } from './broken-streams.ts';
 import type { Hold } from './budgets.ts';
 import { takesTier } from './effort.ts';
 import { errorBody, errorEvent } from './error-shape.ts';
-import { refusedBudget, silentError, wordOf } from './failures.ts';
+import { refusedBudget, revokedError, silentError, wordOf } from './failures.ts';
 import type { KeyPools } from './key-pool.ts';
+import { type Leaving, leavingOf } from './leaving.ts';
 import { costMicroUsd, estimateMicroUsd, type Metered, tokensOf } from './meter.ts';
 import { withModel } from './model-span.ts';
 import type { GatewayCall, GatewayOutcome, GatewayPorts, ObserveGateway } from './ports.ts';
 import { makeWatches } from './watch.ts';
 import { makeHeadersFor, type Wire } from './wires.ts';
-import { finalError, type GatewayError, refusalError, retryableError, waitSecondsOf } from './wording.ts';
+import { type GatewayError, refusalError, retryableError, waitSecondsOf } from './wording.ts';
 
 /** Header by which an answer says which model gave it, when that is not the one that was asked for. */
 const SERVED_MODEL_HEADER = 'x-beeuni-served-model';
@@ -38,9 +39,6 @@ type Outcome = Readonly<{
 type Tried =
   | Readonly<{ outcome: Outcome }>
   | Readonly<{ error: GatewayError; kind: GatewayOutcome; mayFallBack: boolean }>;
-
-/** A call on its way: the attempt that runs, whether the client is gone, and why the call may not go on. */
-type Leaving = RunningCall & { current: Attempt | undefined; isGone: boolean; revoked: Revocation | undefined };
 
 const FALLBACK_REASONS = {
   rate_limited: 'rate_limited',
@@ -71,19 +69,6 @@ const answerError = (call: GatewayCall, errors: Wire['errors'], error: GatewayEr
 
 /** What ends an event that was cut, so that the next one is an event of its own; behind a whole one it says nothing. */
 const endOfEvent = ({ isInLine }: Metered): string => (isInLine ? '\n\n' : '\n');
-
-/** A call before its first attempt; the client may have left while it was checked. */
-const leavingOf = ({ identity, response }: GatewayCall): Leaving => ({
-  place: 0,
-  identity,
-  current: undefined,
-  isGone: response.destroyed,
-  revoked: undefined,
-  revoke(why) {
-    this.revoked = why;
-    this.current?.leave('revoked');
-  },
-});
 
 /** Makes the handler of one wire. It answers every call itself and does not reject. */
 export const makeServeCall = (
@@ -131,9 +116,11 @@ export const makeServeCall = (
         startedMs,
       });
       leaving.current = attempt;
+      leaving.use = { providerId: target.provider.id, key: key?.secret };
       return await attempt.end;
     } finally {
       leaving.current = undefined;
+      leaving.use = undefined;
       slot.release();
     }
   };
@@ -157,7 +144,7 @@ export const makeServeCall = (
     });
     if (why === 'client_left') return outcome('client_left', 499, null);
     if (why === 'revoked') {
-      const error = finalError(revoked ?? 'unauthenticated');
+      const error = revokedError(revoked ?? 'unauthenticated');
       ports.log.info('a model call was ended, as it may not go on', { requestId: call.requestId, code: error.code });
       if (end.isStream) response.end(endOfEvent(metered) + errorEvent(wire, error));
       else response.destroy();
@@ -257,7 +244,7 @@ export const makeServeCall = (
       if (key !== undefined && keys.length > 1) keyPools.rest(pool, key.id, waitSeconds && waitSeconds * 1_000);
     }
     if (leaving.revoked !== undefined) {
-      return { error: finalError(leaving.revoked), kind: 'revoked', mayFallBack: false };
+      return { error: revokedError(leaving.revoked), kind: 'revoked', mayFallBack: false };
     }
     if (!leaving.isGone) return last;
     return { outcome: { kind: 'client_left', target, status: 499, code: null, metered: undefined, firstByteMs: null } };

@@ -29,7 +29,7 @@ import { makeRegistryReader } from '../app/registry.ts';
 import { resolveRoles } from '../app/role-models.ts';
 import { makeCeilingOfRun } from '../app/run-ceiling.ts';
 import { makePreparePin, type PreparePin } from '../app/run-settings.ts';
-import { makeRunAsCall, makeRunningCalls } from '../app/running-calls.ts';
+import { makeFindWithdrawn, makeRunAsCall, makeRunningCalls } from '../app/running-calls.ts';
 import { makeKeyPools } from '../gateway/key-pool.ts';
 import { makeListProviderModels } from '../gateway/list-models.ts';
 import { makeUpstreams, systemLookup } from '../gateway/upstream.ts';
@@ -71,7 +71,7 @@ const MAX_PUSH_BYTES = 512 * 2 ** 20;
 const SYNC_ANSWER_MS = 10_000;
 const POLL_ROUND_MS = 2_000;
 const REGISTRY_ROUND_MS = 5_000;
-const BUDGET_ROUND_MS = 10_000;
+const BUDGET_ROUND_MS = 5_000;
 const BUDGET_FORGET_MS = 3_600_000;
 /** How long the spending of past days is kept. */
 const BUDGET_DAYS = 400;
@@ -279,7 +279,10 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
   };
   const models = makeModelsApp({ readRegistry: registry.fresh });
 
-  const running = makeRunningCalls((holders) => database.query(findRevokedHolders(holders)));
+  const running = makeRunningCalls(
+    (holders) => database.query(findRevokedHolders(holders)),
+    makeFindWithdrawn({ readRegistry: registry.cached, readKeys }),
+  );
   const gitProxy = makeGitProxy({
     git,
     mirrors,
@@ -307,10 +310,12 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     marks: makeBudgetMarks(database, newId),
     findSession: resources.sessions.findByUid,
     findProject: resources.projects.findByUid,
+    listProjects: resources.projects.list,
     clock,
     log,
   });
   let forgetSessions = (): void => undefined;
+  let forgetProjects = (): void => undefined;
   const gateway = wireGateway({
     ...wiring,
     metering,
@@ -400,9 +405,11 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
         name: 'raised budgets',
         start: () => {
           forgetSessions = resources.sessions.onChange(budgetWatch.changed);
+          forgetProjects = resources.projects.onChange(budgetWatch.projectChanged);
         },
         stop: () => {
           forgetSessions();
+          forgetProjects();
           return budgetWatch.idle();
         },
       },

@@ -493,3 +493,43 @@ test('FC7 usage that cannot be neither reaches a row nor breaks the next call', 
     assert.ok(row.estimated && row.promptTokens < 100 && row.completionTokens === 2, JSON.stringify(row));
   }
 });
+
+test('G31 a call ends with the reason when its key or its provider is taken away, and one with another key goes on', async () => {
+  const other = 'sk-other-0123456789abcdef';
+  const upstream = await raw((socket) => void socket.write(`${rawHead()}${chunk('a')}\n\n`));
+  const begin = async () => {
+    const answer = await fetch(`${rig.url}/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: 'Bearer bs_s' },
+      body: bodyOf('x'),
+    });
+    assert.equal(answer.status, 200);
+    return answer;
+  };
+  const endOf = async (answer: Response): Promise<string> =>
+    codeOf(/\n\ndata: (\{"error":.*\})\n\n$/.exec(await answer.text())?.[1] ?? '{"error":{}}');
+  const change = (enabled: boolean, secrets: readonly string[]): void => {
+    const keys = secrets.map((secret, at) => ({ id: `k${at}`, secret }));
+    rig.state.providers = [rigProvider('demo', upstream.url, { enabled, secrets: keys })];
+    rig.state.generation += 1;
+  };
+  const first = await begin();
+  await rig.lookAtRunning();
+  change(true, [other]);
+  const second = await begin();
+  await rig.lookAtRunning();
+  assert.equal(await endOf(first), 'provider_auth_failed');
+  change(true, [CANARY, other]);
+  await rig.lookAtRunning();
+  rig.state.registryIsDown = true;
+  await assert.rejects(rig.lookAtRunning());
+  rig.state.registryIsDown = false;
+  await until('the first call is called off, and no other', () => upstream.closed() === 1);
+  change(false, [CANARY, other]);
+  await rig.lookAtRunning();
+  assert.equal(await endOf(second), 'provider_disabled');
+  assert.deepEqual(
+    rig.ended.map(({ outcome }) => outcome),
+    ['revoked', 'revoked'],
+  );
+});

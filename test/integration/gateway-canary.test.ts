@@ -16,7 +16,7 @@ import { createMetrics } from '#base/metrics.ts';
 import type { Caller } from '#controlplane/app/caller.ts';
 import { makeReadProviderKeys, sealProviderKey } from '#controlplane/app/provider-keys.ts';
 import { makeRegistryReader } from '#controlplane/app/registry.ts';
-import { makeRunningCalls } from '#controlplane/app/running-calls.ts';
+import { makeFindWithdrawn, makeRunningCalls } from '#controlplane/app/running-calls.ts';
 import { makeCredentials, newSessionCredential } from '#controlplane/daemons/credentials.ts';
 import { makeKeyPools } from '#controlplane/gateway/key-pool.ts';
 import { makeUpstreams, type Upstreams } from '#controlplane/gateway/upstream.ts';
@@ -106,6 +106,14 @@ before(async () => {
   await metering.background.start();
   const project = aProject({ limits: { dailyBudgetMicroUSD: 1_000_000_000 } });
   const registry = makeRegistryReader({ store: makeProviderStore(database.pool), clock });
+  const readKeys = makeReadProviderKeys({
+    unseal,
+    readSecret: async () => {
+      throw new Error('no provider here has a Secret');
+    },
+    namespace: 'n',
+    clock,
+  });
   const { handlers, background, refresh } = wireGateway({
     clock,
     log,
@@ -115,16 +123,12 @@ before(async () => {
     findProject: () => project,
     findSession: () => undefined,
     readRegistry: registry.cached,
-    readKeys: makeReadProviderKeys({
-      unseal,
-      readSecret: async () => {
-        throw new Error('no provider here has a Secret');
-      },
-      namespace: 'n',
-      clock,
-    }),
+    readKeys,
     keyPools: makeKeyPools(clock),
-    running: makeRunningCalls((holders) => database.pool.query(findRevokedHolders(holders))),
+    running: makeRunningCalls(
+      (holders) => database.pool.query(findRevokedHolders(holders)),
+      makeFindWithdrawn({ readRegistry: registry.cached, readKeys }),
+    ),
     resolveRole: async () => undefined,
     upstreams,
     onBudgetReached: () => undefined,
@@ -246,13 +250,18 @@ test('G31 a provider key that is taken away stops within 5 s, in the middle of l
   const load = (async () => {
     while (isRunning) await ask('@@say load');
   })();
+  const stream = await call('@@stream 2000 100', true, await claim('with-the-old-key'));
+  assert.equal(stream.status, 200);
   await saveProvider([OTHER]);
   const changedAt = performance.now();
+  const end = stream.text();
   await until(
     'calls carry the new key',
     () => provider.requests.at(-1)?.headers['authorization'] === `Bearer ${OTHER}`,
   );
   assert.ok(performance.now() - changedAt < REVOKED_MS);
+  assert.match(await end, /"code":"provider_(?:auth_failed|disabled)"\}\}\n\n$/);
+  assert.ok(performance.now() - changedAt < REVOKED_MS, 'a stream with the old key ends as well');
   const mark = provider.requests.length;
   await until('more calls were made', () => provider.requests.length > mark + 5);
   assert.ok(provider.requests.slice(mark).every(({ headers }) => headers['authorization'] === `Bearer ${OTHER}`));

@@ -38,8 +38,10 @@ const logs: string[] = [];
 /** Requests that run, and what is said of their credential. */
 let begun = 0;
 let revocation: Revocation | undefined;
-const calls = makeRunningCalls(async (holders) =>
-  revocation === undefined ? [] : holders.map((holder) => ({ ...holder, why: revocation as Revocation })),
+const calls = makeRunningCalls(
+  async (holders) =>
+    revocation === undefined ? [] : holders.map((holder) => ({ ...holder, why: revocation as Revocation })),
+  async () => undefined,
 );
 const running = {
   ...calls,

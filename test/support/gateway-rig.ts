@@ -9,7 +9,7 @@ import { createHttpServer } from '#base/http/server.ts';
 import { createLogger } from '#base/log.ts';
 import type { Caller } from '#controlplane/app/caller.ts';
 import type { ProviderKey, RegisteredProvider } from '#controlplane/app/provider-ports.ts';
-import { makeRunningCalls, type RunningCalls } from '#controlplane/app/running-calls.ts';
+import { makeFindWithdrawn, makeRunningCalls, type RunningCalls } from '#controlplane/app/running-calls.ts';
 import { gatewayErrorShape } from '#controlplane/gateway/error-shape.ts';
 import { makeKeyPools } from '#controlplane/gateway/key-pool.ts';
 import { makeGatewayModelsHandler } from '#controlplane/gateway/models.ts';
@@ -112,10 +112,12 @@ export const startGatewayRig = async (
     roles: {},
     revoked: new Set(),
   };
-  const running = makeRunningCalls(async (holders) =>
-    holders
-      .filter(({ sessionUid }) => state.revoked.has(sessionUid))
-      .map((holder) => ({ ...holder, why: 'superseded' as const })),
+  const running = makeRunningCalls(
+    async (holders) =>
+      holders
+        .filter(({ sessionUid }) => state.revoked.has(sessionUid))
+        .map((holder) => ({ ...holder, why: 'superseded' as const })),
+    (use) => makeFindWithdrawn(ports)(use),
   );
   let read: Readonly<{ generation: number; providers: readonly RegisteredProvider[] }> | undefined;
   const ports: GatewayPorts & Readonly<{ keyPools: ReturnType<typeof makeKeyPools> }> = {

@@ -10,7 +10,7 @@ import { createLogger } from '#base/log.ts';
 import { createMetrics } from '#base/metrics.ts';
 import { makeReadProviderKeys, sealProviderKey } from '#controlplane/app/provider-keys.ts';
 import { makeRegistryReader } from '#controlplane/app/registry.ts';
-import { makeRunningCalls } from '#controlplane/app/running-calls.ts';
+import { makeFindWithdrawn, makeRunningCalls } from '#controlplane/app/running-calls.ts';
 import { makeCredentials, newSessionCredential } from '#controlplane/daemons/credentials.ts';
 import { makeKeyPools } from '#controlplane/gateway/key-pool.ts';
 import { makeUpstreams } from '#controlplane/gateway/upstream.ts';
@@ -108,6 +108,14 @@ const metering = wireMetering({
   database,
   usageFile: join(need('FOLDER'), 'usage.jsonl'),
 });
+const readKeys = makeReadProviderKeys({
+  unseal,
+  readSecret: async () => {
+    throw new Error('no provider of this run has a Secret');
+  },
+  namespace: identity.namespace,
+  clock,
+});
 const { handlers, background } = wireGateway({
   clock,
   log,
@@ -117,16 +125,12 @@ const { handlers, background } = wireGateway({
   findProject: () => project,
   findSession: () => session,
   readRegistry: registry.cached,
-  readKeys: makeReadProviderKeys({
-    unseal,
-    readSecret: async () => {
-      throw new Error('no provider of this run has a Secret');
-    },
-    namespace: identity.namespace,
-    clock,
-  }),
+  readKeys,
   keyPools: makeKeyPools(clock),
-  running: makeRunningCalls((holders) => database.query(findRevokedHolders(holders))),
+  running: makeRunningCalls(
+    (holders) => database.query(findRevokedHolders(holders)),
+    makeFindWithdrawn({ readRegistry: registry.cached, readKeys }),
+  ),
   resolveRole: async () => undefined,
   upstreams,
   onBudgetReached: () => undefined,
@@ -143,6 +147,7 @@ const guard = makeGuard({
     identify: async () => undefined,
     findSessionByCredential: credentials.find,
     operator: { namespace: 'beeuni', serviceAccount: 'operator' },
+    sandboxServiceAccount: 'beeuni-sandbox',
   }),
   authorize: makeAuthorize({ mayAccess: async () => false }),
   takeCall: () => undefined,
