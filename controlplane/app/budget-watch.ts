@@ -27,6 +27,8 @@ export type BudgetMarks = Readonly<{
   /** Takes the mark away; a session is told of its new limit, null for none. */
   clear: (key: BudgetKey, limitMicroUsd: number | null, at: string) => Promise<void>;
   list: () => Promise<readonly MarkedBudget[]>;
+  /** What is spent of budgets of projects, marked or not; those that nothing is spent of are left out. */
+  spent: (keys: readonly BudgetKey[]) => Promise<readonly Readonly<BudgetKey & { spentMicroUsd: number }>[]>;
   /** What projects say: these are reached, no other is. */
   setProjects: (reached: readonly Readonly<{ uid: string; message: string }>[]) => Promise<void>;
 }>;
@@ -36,6 +38,7 @@ export type BudgetWatchPorts = Readonly<{
   marks: BudgetMarks;
   findSession: (uid: string) => Session | undefined;
   findProject: (uid: string) => Project | undefined;
+  listProjects: () => readonly Project[];
   clock: Clock;
   log: Logger;
 }>;
@@ -48,6 +51,8 @@ export type BudgetWatch = Readonly<{
   look: () => Promise<void>;
   /** As `look`, for a session whose limits may have changed: at once if it was refused here. Never throws. */
   changed: (sessionUid: string) => void;
+  /** As `look`, for a project whose limits may have changed: at once if they did. Never throws. */
+  projectChanged: (projectUid: string) => void;
   /** Resolves when nothing runs. */
   idle: () => Promise<void>;
 }>;
@@ -55,7 +60,22 @@ export type BudgetWatch = Readonly<{
 const MAX_TOLD = 10_000;
 const keyOf = ({ scope, uid, period }: BudgetKey): string => `${scope} ${uid} ${period}`;
 
-const dollars = (microUsd: number): string => `${(microUsd / 1_000_000).toFixed(2)} USD`;
+/** An amount as it is: at least cents, and as many digits more as it has. */
+export const dollars = (microUsd: number): string => {
+  const [whole, part = ''] = (microUsd / 1_000_000).toFixed(6).split('.');
+  return `${whole}.${part.replace(/0{1,4}$/, '')} USD`;
+};
+
+/** What is said of a project whose budget is used up: which, and what to do. `nowMs` is in its period. */
+export const projectBudgetText = ({ scope, limitMicroUsd }: BudgetLimit, nowMs: number): string => {
+  const isDay = scope === 'project_day';
+  const now = new Date(nowMs);
+  const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
+  const end = isDay ? Date.UTC(year, month, now.getUTCDate() + 1) : Date.UTC(year, month + 1, 1);
+  const [what, field] = isDay ? ['daily', 'dailyBudgetMicroUSD'] : ['monthly', 'monthlyBudgetMicroUSD'];
+  const from = new Date(end).toISOString().replace('.000Z', 'Z');
+  return `the ${what} budget of ${dollars(limitMicroUsd)} is used up; raise spec.limits.${field} of the Project, or wait until ${from}`;
+};
 
 /** The limit of a marked budget as it is now: undefined when there is none, or its period is over. */
 export const currentLimit = (
@@ -71,12 +91,27 @@ export const makeBudgetWatch = (ports: BudgetWatchPorts): BudgetWatch => {
   const { marks, findSession, findProject, clock, log } = ports;
   /** Budgets that this replica has told of, with the limit that they were reached at. */
   const told = new Map<string, number>();
+  const limitsOfProjects = new Map<string, string>();
+  let isLookDue = false;
   let running: Promise<void> = Promise.resolve();
   const now = (): string => new Date(clock.nowMs()).toISOString();
 
+  /** Looks at all projects with one question: a limit may be lowered below what is spent when nobody calls. */
+  const lookAtProjects = async (): Promise<void> => {
+    const limits = ports
+      .listProjects()
+      .flatMap((project) => callLimits(undefined, project, clock.nowMs()).budgets)
+      .filter(({ scope }) => scope !== 'session');
+    const spent = new Map((await marks.spent(limits)).map((row) => [keyOf(row), row.spentMicroUsd]));
+    const reached = limits.filter((limit) => (spent.get(keyOf(limit)) ?? 0) >= limit.limitMicroUsd);
+    // Of a day and a month that are both used up, the month is told: it lasts longer, and it comes last.
+    const texts = new Map(reached.map((limit) => [limit.uid, projectBudgetText(limit, clock.nowMs())]));
+    await marks.setProjects([...texts].map(([uid, message]) => ({ uid, message })));
+  };
+
   const look = async (): Promise<void> => {
-    const reached: { uid: string; message: string }[] = [];
-    for (const mark of await marks.list()) {
+    const listed = await marks.list();
+    for (const mark of listed) {
       const isSession = mark.scope === 'session';
       const limit = currentLimit(
         mark,
@@ -87,13 +122,9 @@ export const makeBudgetWatch = (ports: BudgetWatchPorts): BudgetWatch => {
       if (limit === undefined || limit > mark.spentMicroUsd) {
         told.delete(keyOf(mark));
         await marks.clear(mark, limit ?? null, now());
-      } else if (!isSession) {
-        const what = mark.scope === 'project_day' ? 'daily' : 'monthly';
-        reached.push({ uid: mark.uid, message: `the ${what} budget of ${dollars(limit)} is used up` });
       }
     }
-    const latest = new Map(reached.map((each) => [each.uid, each]));
-    await marks.setProjects([...latest.values()]);
+    await lookAtProjects();
   };
 
   const inBackground = (work: () => Promise<unknown>): void => {
@@ -126,6 +157,19 @@ export const makeBudgetWatch = (ports: BudgetWatchPorts): BudgetWatch => {
     look,
     changed: (sessionUid) => {
       if (told.has(keyOf({ scope: 'session', uid: sessionUid, period: '' }))) inBackground(look);
+    },
+    projectChanged: (projectUid) => {
+      const limits = JSON.stringify(findProject(projectUid)?.spec.limits ?? null);
+      if (limitsOfProjects.get(projectUid) === limits) return;
+      if (limits === 'null') limitsOfProjects.delete(projectUid);
+      else limitsOfProjects.set(projectUid, limits);
+      // Many projects that change together, as at the start, are looked at once.
+      if (isLookDue) return;
+      isLookDue = true;
+      inBackground(() => {
+        isLookDue = false;
+        return look();
+      });
     },
     idle: () => running,
   };

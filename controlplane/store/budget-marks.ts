@@ -2,7 +2,7 @@
 // operator is told. Each may be repeated. Must not know why a budget is reached. Source: 20-control-plane §8, §10.
 import type { BudgetMarks, ReachedBudget } from '../app/budget-watch.ts';
 import type { BudgetKey } from '../gateway/budgets.ts';
-import { clearReached, listReached, lockSpend, markReached, setProjectBudgets } from './budgets.ts';
+import { clearReached, listReached, lockSpend, markReached, setProjectBudgets, spentOfProjects } from './budgets.ts';
 import { ROOT_THREAD } from './end-turns.ts';
 import { advanceLogs, insertEvents } from './events.ts';
 import { raiseFact, raiseFacts } from './facts.ts';
@@ -68,6 +68,15 @@ export const makeBudgetMarks = (database: Database, newId: () => string): Budget
       spentMicroUsd: row.spent_micro_usd,
       limitMicroUsd: row.reached_limit_micro_usd,
     })),
+  spent: async (keys) =>
+    keys.length === 0
+      ? []
+      : (await database.query(spentOfProjects(keys))).map((row) => ({
+          scope: row.scope,
+          uid: row.uid,
+          period: row.period,
+          spentMicroUsd: row.spent_micro_usd,
+        })),
   setProjects: (reached) =>
     database.withTransaction(async (query) => {
       const changed = await query(setProjectBudgets(reached));

@@ -74,6 +74,15 @@ export const listReached = (): Statement<ReachedRow> => ({
   values: [],
 });
 
+/** What is spent of these budgets. */
+export const spentOfProjects = (
+  keys: readonly BudgetKey[],
+): Statement<Pick<ReachedRow, 'scope' | 'uid' | 'period' | 'spent_micro_usd'>> => ({
+  text: `select b.scope, b.uid, b.period, b.spent_micro_usd
+    from unnest($1::text[], $2::text[], $3::text[]) as k(scope, uid, period) join budget_spend b using (scope, uid, period)`,
+  values: [keys.map(({ scope }) => scope), keys.map(({ uid }) => uid), keys.map(({ period }) => period)],
+});
+
 /** Removes leases and periods that count no longer. */
 export const forgetBudgets = (days: number): readonly Statement[] => [
   { text: `delete from budget_leases where expires_at < now() - interval '1 hour'`, values: [] },

@@ -53,8 +53,12 @@ const saveResult = (
   fact: ProjectFact,
   config: ProjectConfig | undefined,
   dueAt: string | null,
-): Statement<{ uid: string }> => ({
-  text: `update projects set fact = $2, config = $3, due_at = $4, registry_generation = $5 where uid = $1 returning uid`,
+): Statement<{ fact: ProjectFact }> => ({
+  // The budget is another writer's, and may have changed since this look began.
+  text: `update projects set
+      fact = $2::jsonb || jsonb_build_object('budget', coalesce(fact -> 'budget', $2::jsonb -> 'budget')),
+      config = $3, due_at = $4, registry_generation = $5
+    where uid = $1 returning fact`,
   values: [
     uid,
     JSON.stringify(fact),
@@ -96,7 +100,7 @@ export const makeProjectStore = (database: Database): ProjectStore => ({
   saveResult: (uid, { fact, config, dueAt, isNews }) =>
     database.withTransaction(async (query) => {
       const row = await firstRow(query, saveResult(uid, fact, config, dueAt));
-      if (row !== undefined && isNews) await raiseFact(query, { kind: 'project', uid, body: fact });
+      if (row !== undefined && isNews) await raiseFact(query, { kind: 'project', uid, body: row.fact });
     }),
   takeDue: async (now, leaseUntil, limit) =>
     (await database.query(takeDue(now, leaseUntil, limit))).map((row) => row.uid),

@@ -3,6 +3,9 @@ import type { ProjectStatus } from '#schema/resources/project.ts';
 import type { StatusChange } from '../runtime/controller.ts';
 import { statusChange } from '../runtime/status-change.ts';
 
+/** Reasons of WithinLimits that the count of Sessions decides between; that a budget is reached is news. */
+const COUNTED: ReadonlySet<string> = new Set(['WithinLimits', 'SessionLimit']);
+
 /**
  * Everything but the counts of Sessions, and where they show in WithinLimits or a deletion. Whether there is any Session is
  * major: the admission policy refuses to delete a Project by it (V4).
@@ -11,7 +14,7 @@ const majorParts = (status: ProjectStatus) => ({
   ...status,
   sessions: (status.sessions?.total ?? 0) > 0,
   conditions: status.conditions
-    ?.filter(({ type }) => type !== 'WithinLimits')
+    ?.filter(({ type, reason }) => type !== 'WithinLimits' || !COUNTED.has(reason))
     .map(({ type, status: value, reason, message, observedGeneration }) => ({
       type,
       value,

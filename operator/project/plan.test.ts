@@ -1,7 +1,7 @@
 // The project controller's plans: each named state printed, worlds that converge, crashes anywhere.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ProjectSpecInput } from '#schema/resources/project.ts';
+import type { ProjectSpecInput, ProjectStatus } from '#schema/resources/project.ts';
 import {
   type ProjectFact,
   projectFact,
@@ -13,6 +13,7 @@ import {
 import { controllerSuite } from '#test/support/controller-suite.ts';
 import { ProjectWorld } from '#test/support/project-world.ts';
 import { anInstallation, aProjectFact, NOON_MS } from '#test/support/session-fixtures.ts';
+import { projectStatusChange } from './major.ts';
 import type { ObservedProject, ObservedProjectSession } from './observed.ts';
 import { planProject } from './plan.ts';
 import { policyAccepted } from './policy-accepted.ts';
@@ -278,4 +279,12 @@ test('a cascade deletes at most twenty Sessions in a pass and comes back in a se
   const plan = planProject(deleting('Cascade', many));
   assert.equal(plan.actions.length, 20);
   assert.equal(plan.recheckAfterMs, 1_000);
+});
+
+test('K27 that a budget is reached or raised is written at once, a count of Sessions is not', () => {
+  const saying = (reason: string): ProjectStatus =>
+    ({ conditions: [{ type: 'WithinLimits', status: 'True', reason, message: '' }] }) as ProjectStatus;
+  assert.equal(projectStatusChange(saying('WithinLimits'), saying('BudgetReached')), 'major');
+  assert.equal(projectStatusChange(saying('BudgetReached'), saying('WithinLimits')), 'major');
+  assert.equal(projectStatusChange(saying('WithinLimits'), saying('SessionLimit')), 'minor');
 });

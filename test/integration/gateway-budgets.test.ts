@@ -15,9 +15,11 @@ import type { Limits } from '#controlplane/gateway/budgets.ts';
 import type { UsageRow } from '#controlplane/gateway/ports.ts';
 import { makeBudgetMarks } from '#controlplane/store/budget-marks.ts';
 import { makeLeaseBudget } from '#controlplane/store/budgets.ts';
+import { makeProjectStore } from '#controlplane/store/projects.ts';
 import type { Database, Query } from '#controlplane/store/statement.ts';
 import { forgetUsage, insertUsage } from '#controlplane/store/usage.ts';
 import { type Metering, wireMetering } from '#controlplane/wiring/gateway.ts';
+import type { ProjectFact } from '#schema/wire/sync.ts';
 import { type GatewayRig, rigProvider, startGatewayRig } from '#test/support/gateway-rig.ts';
 import { freshDatabase, type TestDatabase } from '#test/support/postgres.ts';
 import { type ScriptedProvider, startScriptedProvider } from '#test/support/scripted-provider.ts';
@@ -310,6 +312,7 @@ test('a reached session budget is told once for each limit: event, mark and fact
     marks: makeBudgetMarks(database.pool, randomUUID),
     findSession: () => session.current,
     findProject: () => undefined,
+    listProjects: () => [],
     clock: systemClock,
     log: createLogger({ level: 'error', write: () => undefined }),
   });
@@ -350,4 +353,37 @@ test('a reached session budget is told once for each limit: event, mark and fact
   assert.equal((await stored.log(uid)).filter(({ type }) => type === 'budget.raised').length, 1);
   await watch.look();
   assert.equal((await stored.log(uid)).filter(({ type }) => type === 'budget.raised').length, 1);
+});
+
+test('§10 a daily budget that is lowered below what is spent is told without a call, and stays told while a sync saves', async () => {
+  const project = { current: aProject({ limits: { dailyBudgetMicroUSD: 100_000 } }) };
+  const { uid, name, namespace } = project.current.metadata;
+  const store = makeProjectStore(database.pool);
+  const fact = { uid, models: { registryGeneration: 0 }, budget: { reached: false, message: '' } } as ProjectFact;
+  await store.saveRequest({ uid, name, namespace } as never, {} as never, new Date().toISOString());
+  const save = () => store.saveResult(uid, { fact, config: undefined, dueAt: null, isNews: true } as never);
+  await save();
+  const clock = { ...systemClock, nowMs: () => Date.UTC(2031, 11, 31, 12) };
+  const watch = makeBudgetWatch({
+    marks: makeBudgetMarks(database.pool, randomUUID),
+    findSession: () => undefined,
+    findProject: () => project.current,
+    listProjects: () => [project.current],
+    clock,
+    log: createLogger({ level: 'error', write: () => undefined }),
+  });
+  await database.pool.query({
+    text: `insert into budget_spend (scope, uid, period, spent_micro_usd) values ('project_day', $1, '2031-12-31', 64884)`,
+    values: [uid],
+  });
+  watch.projectChanged(uid);
+  await watch.idle();
+  assert.equal((await store.find(uid))?.fact?.budget.reached, false);
+  project.current = aProject({ limits: { dailyBudgetMicroUSD: 100 } });
+  watch.projectChanged(uid);
+  await watch.idle();
+  await save();
+  const message =
+    'the daily budget of 0.0001 USD is used up; raise spec.limits.dailyBudgetMicroUSD of the Project, or wait until 2032-01-01T00:00:00Z';
+  assert.deepEqual((await store.find(uid))?.fact?.budget, { reached: true, message });
 });
