@@ -15,9 +15,9 @@ export type Identity = Readonly<{
   nodeName: string | undefined;
 }>;
 
-/** The answer to "who is this?". */
+/** The answer to "who is this?". `audiences`: those of the question that the token is for; none from an old server. */
 export type TokenAnswer =
-  | Readonly<{ kind: 'authenticated'; identity: Identity }>
+  | Readonly<{ kind: 'authenticated'; identity: Identity; audiences: readonly string[] }>
   | Readonly<{ kind: 'unauthenticated' }>;
 
 /** The subject of a question. */
@@ -72,32 +72,34 @@ const review = async (client: KubeClient, type: ResourceType, spec: unknown, opt
 };
 
 /**
- * Who the token is, for this audience; without one, for the API server's own. A token for another audience is
+ * Who the token is, for one of these audiences; without any, for the API server's own. A token for another audience is
  * unauthenticated. Errors: UnavailableError when the API server cannot be asked; never a 401 for that.
  */
 export const tokenReview = async (
   client: KubeClient,
   token: string,
-  audience: string | undefined,
+  audiences: readonly string[],
   options: CallOptions = {},
 ): Promise<TokenAnswer> => {
   if (token === '' || token.length > MAX_TOKEN) return { kind: 'unauthenticated' };
   const status = await review(
     client,
     TOKEN_REVIEWS,
-    { token, audiences: audience === undefined ? undefined : [audience] },
+    { token, audiences: audiences.length === 0 ? undefined : audiences },
     options,
   );
   const user = record(status['user']);
   const username = text(user['username']);
   // A server that knows nothing of audiences leaves them out; then the token proves nothing to us.
-  const fits = audience === undefined || texts(status['audiences']).includes(audience);
+  const granted = texts(status['audiences']);
+  const fits = audiences.length === 0 || granted.some((each) => audiences.includes(each));
   if (status['authenticated'] !== true || username === '' || !fits) {
     return { kind: 'unauthenticated' };
   }
   const extra = Object.fromEntries(Object.entries(record(user['extra'])).map(([key, value]) => [key, texts(value)]));
   return {
     kind: 'authenticated',
+    audiences: granted,
     identity: {
       username,
       uid: text(user['uid']),

@@ -25,6 +25,8 @@ export type AuthenticatePorts = Readonly<{
   ) => Promise<TokenIdentity | undefined>;
   findSessionByCredential: FindSessionByCredential;
   operator: Readonly<{ namespace: string; serviceAccount: string }>;
+  /** The service account of sandboxes, of this name in every namespace. */
+  sandboxServiceAccount: string;
 }>;
 
 /**
@@ -46,7 +48,7 @@ const bearerOf = (call: GuardedCall): string => {
 
 /** Authentication over its ports; nothing is remembered here. */
 export const makeAuthenticate = (ports: AuthenticatePorts): Authenticate => {
-  const { identify, findSessionByCredential, operator } = ports;
+  const { identify, findSessionByCredential, operator, sandboxServiceAccount } = ports;
   const operatorName = `system:serviceaccount:${operator.namespace}:${operator.serviceAccount}`;
 
   const identified = async (
@@ -86,6 +88,12 @@ export const makeAuthenticate = (ports: AuthenticatePorts): Authenticate => {
       case 'non-resource':
       case 'user': {
         const { username, uid, groups, extra } = await identified(call, 'ours-or-api-server', maxAgeMs);
+        // What runs in a sandbox has its own listener; here it would be a person with the rights of everybody.
+        if (SERVICE_ACCOUNT.exec(username)?.[2] === sandboxServiceAccount) {
+          throw new UnauthenticatedError(
+            'the token of a sandbox is not taken here; send the token of a person or of CI',
+          );
+        }
         return { kind: 'user', username, uid, groups, extra };
       }
       case 'pod':

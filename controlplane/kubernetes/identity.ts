@@ -1,5 +1,7 @@
 // Who a bearer token belongs to and what its owner may do, as the API server answers, remembered for at most 5 s.
-// An API server that cannot be asked is never taken for a refusal. Must not know routes. Source: D5, D6, 20-control-plane §1.
+// The API server itself remembers a token for 10 s, by its text and the audiences that are asked for: every question of ours
+// names an audience that nobody has, so it is looked at anew (docs/decisions/0053). An API server that cannot be asked is never taken for a refusal. Must not know routes. Source: D5, D6, 20-control-plane §1.
+import { randomUUID } from 'node:crypto';
 import type { Clock } from '#base/clock.ts';
 import { BeeuniError, UnavailableError } from '#base/errors.ts';
 import type { KubeClient } from '#kube/client.ts';
@@ -48,14 +50,26 @@ export const makeIdentities = (ports: IdentityPorts): Identities => {
   const tokens = makeReviewCache<TokenAnswer>(clock, (answer) => answer.kind === 'authenticated');
   const access = makeReviewCache<boolean>(clock, (allowed) => allowed);
   const options = { timeoutMs: REVIEW_TIMEOUT_MS };
+  /** What the API server calls itself, as far as tokens have shown it. */
+  const apiServerAudiences = new Set<string>();
+
+  const reviewAnew = (token: string, others: Iterable<string>): Promise<TokenAnswer> =>
+    tokenReview(client, token, [...new Set([audience, ...others]), `anew-${randomUUID()}`], options);
+
+  const reviewAny = async (token: string): Promise<TokenAnswer> => {
+    const known = await reviewAnew(token, apiServerAudiences);
+    if (known.kind === 'authenticated') return known;
+    const remembered = await tokenReview(client, token, [], options);
+    if (remembered.kind !== 'authenticated' || remembered.audiences.length === 0) return remembered;
+    const isKnown = remembered.audiences.some((each) => apiServerAudiences.has(each));
+    for (const each of remembered.audiences) apiServerAudiences.add(each);
+    // A token that was refused for an audience that it has is one that is gone.
+    return isKnown ? known : reviewAnew(token, apiServerAudiences);
+  };
 
   return {
     identify: async (token, accepted, maxAgeMs) => {
-      const review = async (): Promise<TokenAnswer> => {
-        const ours = await tokenReview(client, token, audience, options);
-        if (ours.kind === 'authenticated' || accepted === 'ours') return ours;
-        return tokenReview(client, token, undefined, options);
-      };
+      const review = (): Promise<TokenAnswer> => (accepted === 'ours' ? reviewAnew(token, []) : reviewAny(token));
       const answer = await tokens.answer(`${accepted} ${token}`, review, maxAgeMs).catch(unavailable);
       return answer.kind === 'authenticated' ? answer.identity : undefined;
     },

@@ -2,6 +2,7 @@
 import type { RequestRecord } from '#base/http/server.ts';
 import type { Part } from '#base/lifecycle.ts';
 import type { KubeClient } from '#kube/client.ts';
+import { SANDBOX_SERVICE_ACCOUNT } from '#kube/names.ts';
 import { makeCheckSessionSpec } from '../app/check-session-spec.ts';
 import { makeChooseHarness } from '../app/choose-harness.ts';
 import { providerKeyContext } from '../app/provider-keys.ts';
@@ -80,6 +81,7 @@ export const wireControlPlane = async (wiring: ControlPlaneWiring): Promise<Wire
       identify: identities.identify,
       findSessionByCredential: sessions.credentials.find,
       operator: config.operator,
+      sandboxServiceAccount: SANDBOX_SERVICE_ACCOUNT,
     }),
     authorize: makeAuthorize({ mayAccess: identities.mayAccess }),
     takeCall: makeRateLimit({

@@ -386,15 +386,15 @@ test('a token review names the pod and its uid for a pod-bound token, and refuse
     mutates: true,
   })) as { status: { token: string } };
   const { token } = answer.status;
-  const known = await tokenReview(client, token, 'beeuni-control-plane');
+  const known = await tokenReview(client, token, ['beeuni-control-plane']);
   assert.equal(known.kind, 'authenticated');
   assert.deepEqual(
     known.kind === 'authenticated' && [known.identity.username, known.identity.podName, known.identity.podUid],
     [`system:serviceaccount:${namespace}:sandbox`, 'p', pod.metadata.uid],
   );
-  assert.equal((await tokenReview(client, token, 'other')).kind, 'unauthenticated');
-  assert.equal((await tokenReview(client, 'nonsense', 'beeuni-control-plane')).kind, 'unauthenticated');
-  assert.equal((await tokenReview(client, '', 'beeuni-control-plane')).kind, 'unauthenticated');
+  assert.equal((await tokenReview(client, token, ['other'])).kind, 'unauthenticated');
+  assert.equal((await tokenReview(client, 'nonsense', ['beeuni-control-plane'])).kind, 'unauthenticated');
+  assert.equal((await tokenReview(client, '', ['beeuni-control-plane'])).kind, 'unauthenticated');
 });
 
 test('C21 access is asked for with the caller’s groups, on resources, subresources and paths', async () => {
