@@ -96,7 +96,7 @@ export const revertSessionRoute = defineRoute({
   responses: { 200: z.object({}) },
 });
 
-/** `POST …/unrevert`: takes the last rewind back, as long as no prompt followed it. 409 `turn_running`. */
+/** `POST …/unrevert`: takes the last rewind back, as long as no prompt followed it. 409 `turn_running`, `not_rewound`. */
 export const unrevertSessionRoute = defineRoute({
   operationId: 'unrevertSession',
   listener: 'public',

@@ -112,7 +112,7 @@ export const revertMessageRoute = change(
   revertBody,
   z.object({}),
 );
-/** `POST /beeuni/runtime/unrevert`: 409 `turn_running`. */
+/** `POST /beeuni/runtime/unrevert`: 409 `turn_running`, `not_rewound`. */
 export const unrevertMessageRoute = change(
   'unrevertMessage',
   'unrevert',

@@ -224,6 +224,7 @@ describe('a session beyond prompts', { skip, timeout: 900_000 }, () => {
     assert.equal((await post('/beeuni/runtime/unrevert')).status, 200);
     assert.ok(inWorkspace('rewind.txt'));
     await rig.controlPlane.event('session.unreverted');
+    assert.deepEqual(codeOf(await post('/beeuni/runtime/unrevert')), [409, 'not_rewound']);
     const unknown = await post('/beeuni/runtime/revert', { messageId: 'msg_000000000000unknown' });
     assert.deepEqual(codeOf(unknown), [404, 'message_not_found']);
     assert.deepEqual(codeOf(await post('/beeuni/runtime/revert', { messageId: '../../x' })), [

@@ -41,7 +41,7 @@ export type RuntimeVerbs = Readonly<{
   config: (signal: AbortSignal) => Promise<Readonly<Record<string, unknown>>>;
   /** NotFoundError `message_not_found`, ConflictError `turn_running`. */
   revert: (messageId: string, signal: AbortSignal) => Promise<void>;
-  /** ConflictError `turn_running`. */
+  /** ConflictError `turn_running`, `not_rewound`. */
   unrevert: (signal: AbortSignal) => Promise<void>;
   /** NotFoundError `message_not_found`, ConflictError `turn_running`. */
   fork: (messageId: string | null, signal: AbortSignal) => Promise<Fork>;

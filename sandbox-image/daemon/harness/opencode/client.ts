@@ -54,6 +54,8 @@ export type OpencodeClient = Readonly<{
   config: () => Promise<Json>;
   hasMessage: (id: string, messageId: string) => Promise<boolean>;
   revert: (id: string, messageId: string) => Promise<void>;
+  /** Whether a rewind can be taken back: OpenCode does nothing and says nothing where there is none. */
+  isReverted: (id: string) => Promise<boolean>;
   unrevert: (id: string) => Promise<void>;
   /** Id of the new session: a copy of what is before the message, or of everything. */
   fork: (id: string, messageId: string | undefined) => Promise<string>;
@@ -233,6 +235,7 @@ export const createOpencodeClient = (origin: string, password: string): Opencode
       const body = { messageID: messageId };
       await call('POST', `/session/${id}/revert`, { body, timeoutMs: SLOW_CALL_TIMEOUT_MS });
     },
+    isReverted: async (id) => typeof ((await call('GET', `/session/${id}`)) as Json)['revert'] === 'object',
     unrevert: async (id) => {
       await call('POST', `/session/${id}/unrevert`, { timeoutMs: SLOW_CALL_TIMEOUT_MS });
     },

@@ -1,6 +1,6 @@
 // What OpenCode does for a session: prompts, and the optional features, one member each, over the ready server.
 // Must not know the host. Source: A62, harness-runtimes §2.4.
-import { NotFoundError, UnavailableError } from '#base/errors.ts';
+import { ConflictError, NotFoundError, UnavailableError } from '#base/errors.ts';
 import type { Harness } from '../contract/adapter.ts';
 import type { OptionalMembers, VerbTurn } from '../contract/capabilities.ts';
 import type { HarnessEvent } from '../contract/events.ts';
@@ -117,6 +117,12 @@ export const opencodeMembers = (
       },
       unrevert: async () => {
         const server = ready();
+        if (!(await server.client.isReverted(server.sessionId()))) {
+          throw new ConflictError(
+            'not_rewound',
+            'nothing was rewound, or a prompt followed: there is nothing to take back',
+          );
+        }
         await server.client.unrevert(server.sessionId());
         ports.emit({ type: 'session.unreverted', threadId: ROOT_THREAD, data: {} });
       },
