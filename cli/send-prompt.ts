@@ -42,6 +42,8 @@ type Watching = Readonly<{
   onStarted?: () => void;
   onEvent?: (event: StoredEvent) => void;
   seconds?: number | undefined;
+  /** Said once where nothing runs: how a script leaves, which would hang without a word. */
+  leaveHint?: string | undefined;
 }>;
 
 /** The value of `--timeout`; undefined where it was not given. Units: seconds. Errors: CommandError (usage). */
@@ -133,8 +135,6 @@ export const watchPrompt = async (
 export const followCall = ({ namespace, name }: ObjectName): string =>
   `beeuni sessions log ${namespace}/${name} --follow`;
 
-const WAITS_ON = '   this call waits until then: --timeout SECONDS ends the wait, -d sends a prompt without one';
-
 /** Sends something that becomes a turn, and shows that turn. Gives back the exit code. Errors: BeeuniError, CommandError. */
 export const sendAndWatch = async (
   api: Api,
@@ -145,12 +145,11 @@ export const sendAndWatch = async (
   const head = await fetchHead(api, session, AbortSignal.timeout(60_000));
   const prompt = await send();
   if (prompt.deliveryReason !== null) watching.note(DELIVERY_REASONS[prompt.deliveryReason]);
-  let isToldOfWait = watching.io.isTerminal.stdin || watching.seconds !== undefined;
+  let hint = watching.leaveHint;
   const stopWatch = watchStateBeside(api, session, watching.note, (view) => {
-    if (isToldOfWait || sessionWait(view) === undefined) return false;
-    // A script that nobody watches would hang without a word of how to leave.
-    isToldOfWait = true;
-    watching.note(WAITS_ON);
+    if (hint === undefined || sessionWait(view) === undefined) return false;
+    watching.note(hint);
+    hint = undefined;
     return false;
   });
   try {

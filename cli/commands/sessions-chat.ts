@@ -8,6 +8,8 @@ import { plainJson, plainLine } from '../plain-text.ts';
 import { followCall, readPiped, secondsOf, sendAndWatch, sendPrompt } from '../send-prompt.ts';
 import { SESSION_ARGUMENT } from '../session-names.ts';
 
+const WAITS_ON = '   this call waits until then: --timeout SECONDS ends the wait, -d sends the prompt without one';
+
 /** See the file. */
 export const command = defineCommand({
   summary: 'talk to a session, or send one prompt and show its turn',
@@ -42,13 +44,14 @@ export const command = defineCommand({
     if (seconds !== undefined && options.detach) throw usageError('--timeout and --detach exclude one another');
     const isOnePrompt = words.length > 0 || !io.isTerminal.stdin;
     if (!isOnePrompt && seconds !== undefined) throw usageError('--timeout is for one PROMPT');
+    const leaveHint = io.isTerminal.stdin || seconds !== undefined ? undefined : WAITS_ON;
     const delivery = options.interrupt ? 'interrupt' : options.steer ? 'steer' : 'queue';
     const { agent, model } = options;
     if (isOnePrompt) {
       const text = words.length > 0 ? words.join(' ') : await readPiped(io);
       const prompt = { text, delivery, agent, model } as const;
       if (!options.detach)
-        return sendAndWatch(api, session, () => sendPrompt(api, session, prompt), { io, note, seconds });
+        return sendAndWatch(api, session, () => sendPrompt(api, session, prompt), { io, note, seconds, leaveHint });
       const sent = await sendPrompt(api, session, prompt);
       if (options.json) print(plainJson(sent, 2));
       else {
