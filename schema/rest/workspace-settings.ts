@@ -2,8 +2,8 @@
 // Source: 40-settings B22 to B25, D19. Must not know how settings are kept.
 import { z } from 'zod';
 import { defineRoute } from '../define-route.ts';
-import { BUDGET_NAMES, type BudgetKnob } from '../settings/budgets.ts';
-import { HAB_NAMES, type HabCriterion } from '../settings/hab.ts';
+import { BUDGET_KNOBS, BUDGET_NAMES, type BudgetKnob } from '../settings/budgets.ts';
+import { HAB_BOUNDS, HAB_CRITERIA, HAB_NAMES, type HabCriterion } from '../settings/hab.ts';
 import { MODEL_ROLES } from '../settings/roles.ts';
 
 const auth = (path: string, verb: string) => ({ kind: 'non-resource', path, verb }) as const;
@@ -41,6 +41,29 @@ export const supervisorView = z.object({
   problems: z.array(settingProblem).describe('values and models that do not count, and why'),
 });
 
+/**
+ * A map of changes. Names and bounds are for whoever reads the document: a call is judged with the stored state, and its
+ * errors name all that is wrong.
+ */
+const changes = (properties: Readonly<Record<string, Readonly<{ minimum: number; maximum: number }>>>) =>
+  z.record(z.string(), z.number().nullable()).meta({ properties, propertyNames: { enum: Object.keys(properties) } });
+
+const { least: minimum, most: maximum } = HAB_BOUNDS;
+const habChanges = changes(
+  Object.fromEntries(
+    HAB_NAMES.map((name) => [name, { type: ['number', 'null'], minimum, maximum, description: HAB_CRITERIA[name] }]),
+  ),
+);
+const budgetChanges = changes(
+  Object.fromEntries(
+    BUDGET_NAMES.map((name) => {
+      const { least, most, unit, meaning } = BUDGET_KNOBS[name];
+      const description = `${meaning} (${unit})`;
+      return [name, { type: ['integer', 'null'], minimum: least, maximum: most, description }];
+    }),
+  ),
+);
+
 const modelField = z.string().max(256).optional();
 
 /**
@@ -53,8 +76,8 @@ export const supervisorChange = z.object({
   compaction_model: modelField,
   title_model: modelField,
   extraction_model: modelField,
-  hab_coefficients: z.record(z.string(), z.number().nullable()).optional(),
-  harness: z.record(z.string(), z.number().nullable()).optional(),
+  hab_coefficients: habChanges.optional(),
+  harness: budgetChanges.optional(),
 });
 
 const source = z.enum(['default', 'environment', 'saved']);
