@@ -341,7 +341,7 @@ describe('the command line', { timeout: 900_000 }, () => {
     const found = await runCommand(['sessions', 'search', 'talk', 'hello'], ada);
     assert.match(found.out, /hello to you/, found.err);
 
-    const sent = await runCommand(['sessions', 'chat', 'talk', 'Later.', '--detach'], ada);
+    const sent = await runCommand(['sessions', 'chat', 'talk', 'Later.', '--detach', '--json'], ada);
     const { id } = JSON.parse(sent.out) as { id: string };
     assert.match((await runCommand(['sessions', 'queue', 'talk'], ada)).out, new RegExp(`^${id} +queued`, 'm'));
     assert.equal((await runCommand(['prompts', 'rm', 'talk', id], ada)).code, 0);
