@@ -4,9 +4,10 @@ import { ConflictError, NotFoundError } from '#base/errors.ts';
 import { headOfBytes } from '#base/head-of-text.ts';
 import type { Session } from '#schema/resources/session.ts';
 import type { PromptView } from '#schema/rest/prompts.ts';
-import { sessionWait, waitSentence } from '#schema/rules/session-wait.ts';
+import { modelsTrouble, sessionWait, waitSentence } from '#schema/rules/session-wait.ts';
 import type { SteeredPrompt } from '#schema/wire/runtime.ts';
 import { afterKey, type Page, type PageRequest, pageFrom } from './page.ts';
+import type { FindProject } from './ports.ts';
 import type { Delivery, DeliveryReason, NewPrompt, PromptPart, PromptState, SessionKey } from './session-records.ts';
 
 /** A prompt as a client sends it. `sentBy`: see callerName. */
@@ -22,6 +23,8 @@ export type PromptInput = Readonly<{
 /** What the inbox needs. */
 export type PromptsPorts = Readonly<{
   keyOf: (session: Session) => SessionKey;
+  /** From memory. */
+  findProject: FindProject;
   /** Stores a prompt; undefined for a closed session. Errors: LimitError `rate_limited`. */
   admit: (
     session: SessionKey,
@@ -83,32 +86,39 @@ export const turnIdOf = (promptId: string, attempt: number): string =>
 
 const MAX_NOTE_BYTES = 512;
 
-/** Why a queued prompt waits for more than the turns before it; null when it does not. Source: 10-kubernetes §4. */
-const waitNote = ({ metadata: { namespace, name }, spec, status }: Session, { state }: PromptState): string | null => {
-  const wait = state === 'queued' ? sessionWait({ namespace, name, spec, status: status ?? {} }) : undefined;
-  return wait === undefined ? null : headOfBytes(waitSentence(wait), MAX_NOTE_BYTES);
-};
-
-const viewOf = (session: Session, prompt: PromptState, deduplicated: boolean): PromptView => ({
-  id: prompt.id,
-  messageId: prompt.message_id,
-  state: prompt.state,
-  origin: prompt.origin,
-  turnId: prompt.turn_id,
-  outcome: prompt.outcome,
-  createdAt: prompt.created_at,
-  delivery: prompt.delivery,
-  deliveryReason: prompt.delivery_reason,
-  startedAt: prompt.started_at,
-  endedAt: prompt.ended_at,
-  deduplicated,
-  note: waitNote(session, prompt),
-});
-
 const FIRST_PAGE_BELOW = Number.MAX_SAFE_INTEGER;
 
 /** Makes the functions. */
 export const makePrompts = (ports: PromptsPorts): Prompts => {
+  /** Why a queued prompt waits for more than the turns before it, or will get no answer; null for neither. Source: 10-kubernetes §4. */
+  const waitNote = (
+    { metadata: { namespace, name }, spec, status }: Session,
+    { state }: PromptState,
+  ): string | null => {
+    if (state !== 'queued') return null;
+    const wait = sessionWait({ namespace, name, spec, status: status ?? {} });
+    const project = spec.projectRef.name;
+    const says =
+      wait === undefined ? modelsTrouble(project, ports.findProject(namespace, project)?.status) : waitSentence(wait);
+    return says === undefined ? null : headOfBytes(says, MAX_NOTE_BYTES);
+  };
+
+  const viewOf = (session: Session, prompt: PromptState, deduplicated: boolean): PromptView => ({
+    id: prompt.id,
+    messageId: prompt.message_id,
+    state: prompt.state,
+    origin: prompt.origin,
+    turnId: prompt.turn_id,
+    outcome: prompt.outcome,
+    createdAt: prompt.created_at,
+    delivery: prompt.delivery,
+    deliveryReason: prompt.delivery_reason,
+    startedAt: prompt.started_at,
+    endedAt: prompt.ended_at,
+    deduplicated,
+    note: waitNote(session, prompt),
+  });
+
   const found = async (session: Session, id: string): Promise<PromptState> => {
     const prompt = await ports.findPrompt(session.metadata.uid, id);
     if (prompt !== undefined) return prompt;

@@ -135,6 +135,7 @@ export const wireSessions = (wiring: SessionsWiring): SessionsSide => {
     (await firstRow(query, readCapabilities(uid)))?.capabilities ?? undefined;
   const prompts = makePrompts({
     ...inbox,
+    findProject: resources.projects.find,
     maySteer: async (uid) => runtimeSupports(await capabilities(uid), 'session.steer'),
     steer: deliver.steer,
     keyOf,

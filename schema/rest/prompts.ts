@@ -22,7 +22,11 @@ export const promptView = z.object({
   startedAt: z.iso.datetime().nullable(),
   endedAt: z.iso.datetime().nullable(),
   deduplicated: z.boolean(),
-  note: z.string().max(512).nullable().describe('why it waits, or was taken in another way than asked'),
+  note: z
+    .string()
+    .max(512)
+    .nullable()
+    .describe('why it waits, may get no answer, or was taken in another way than asked'),
 });
 
 /**

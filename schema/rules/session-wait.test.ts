@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SESSION_CONDITIONS } from '../resources/conditions.ts';
-import { sessionWait } from './session-wait.ts';
+import { modelsTrouble, sessionWait } from './session-wait.ts';
 
 type Seen = Readonly<{
   operatingMode?: string;
@@ -90,4 +90,17 @@ test('every reason of Ready=False and Unknown is known here, so that a new one i
     'DaemonUnreachable',
     'NodeLost',
   ]);
+});
+
+test('a project says which of its models cannot be called, and nothing while it does not know', () => {
+  const saying = (status: string) => ({
+    conditions: [{ type: 'ModelsValid', status, reason: 'ProviderDisabled', message: 'provider eu is disabled' }],
+  });
+  assert.equal(
+    modelsTrouble('shop', saying('False')),
+    'project shop cannot call all of its models now (ProviderDisabled): provider eu is disabled',
+  );
+  for (const status of [saying('True'), saying('Unknown'), undefined, {}, { conditions: 'odd' }]) {
+    assert.equal(modelsTrouble('shop', status), undefined);
+  }
 });

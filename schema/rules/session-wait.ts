@@ -92,3 +92,14 @@ export const sessionWait = ({ namespace, name, spec, status }: SeenSession): Ses
       return undefined;
   }
 };
+
+/**
+ * What a project says of models that cannot be called now; undefined where it says nothing of the kind. The session runs, but
+ * its turns may end without an answer. `status` is that of the project.
+ */
+export const modelsTrouble = (project: string, status: unknown): string | undefined => {
+  const { data } = z.object({ conditions: z.array(condition) }).safeParse(status);
+  const models = data?.conditions.find(({ type, status: value }) => type === 'ModelsValid' && value === 'False');
+  if (models === undefined) return undefined;
+  return `project ${project} cannot call all of its models now (${models.reason}): ${models.message}`;
+};
