@@ -113,7 +113,13 @@ export const makeAdmit = (
     if (!project.gateway) return finalError('feature_disabled');
     const role = ROLE.exec(span.model)?.[1];
     const name = role === undefined ? span.model : await ports.resolveRole(role, call.identity);
-    if (name === undefined || ROLE.test(name)) return finalError('unknown_model');
+    if (name === undefined) {
+      return finalError(
+        'unknown_model',
+        'the role of this request is unknown, or the workspace settings give it no model',
+      );
+    }
+    if (ROLE.test(name)) return finalError('unknown_model');
     const registry = await ports.readRegistry();
     const target = find(name, registry);
     if ('valid' in target) return finalError(target.code);

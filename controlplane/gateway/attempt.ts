@@ -50,6 +50,8 @@ const MAX_HELD_BYTES = 65_536;
 
 const aborted = new Error('the attempt was ended');
 const incomplete = new Error('the answer of the provider is not complete');
+/** What came to its end as a body and is no JSON object, or says that it is an error. */
+export const invalidAnswer = new Error("the provider's answer is not valid");
 
 type Refused = { status: number; retryAfter: string | undefined; parts: Buffer[]; bytes: number };
 
@@ -137,7 +139,7 @@ class RunningAttempt implements Attempt, UpstreamHandler {
     const metered = this.#meter?.result();
     const firstByteMs = this.#firstByteMs;
     if (metered === undefined || firstByteMs === undefined || !metered.isEnded || metered.hasError) {
-      return this.#stopped(incomplete, metered);
+      return this.#stopped(this.#isStream ? incomplete : invalidAnswer, metered);
     }
     const { response } = this.#request;
     if (response.headersSent) {

@@ -7,8 +7,8 @@ import { isFinalText } from './wording.ts';
 test('FC1 the first cut may be asked again, the next one ends the turn, until an answer came whole or time went by', () => {
   let nowMs = 0;
   const streams = makeBrokenStreams({ monotonicMs: () => nowMs });
-  const isFinal = (session = 'a', timedOut = false): boolean => {
-    const { status, type, code, message } = streams.broke(session, timedOut);
+  const isFinal = (session = 'a'): boolean => {
+    const { status, type, code, message } = streams.broke(session, undefined);
     const final = status < 500;
     assert.equal(isFinalText(`${message} ${type} ${code}`), final, message);
     return final;
@@ -23,7 +23,13 @@ test('FC1 the first cut may be asked again, the next one ends the turn, until an
 
 test('FC2 a provider that went silent ends the turn at once, as every try would take as long', () => {
   const streams = makeBrokenStreams({ monotonicMs: () => 0 });
-  const error = streams.broke('a', true);
-  assert.deepEqual([error.code, error.status], ['provider_timed_out', 400]);
-  assert.ok(isFinalText(error.message));
+  for (const [why, words] of [
+    ['idle', /stopped sending/],
+    ['total', /the time limit of the call is over/],
+  ] as const) {
+    const error = streams.broke('a', why);
+    assert.deepEqual([error.code, error.status], ['provider_timed_out', 400]);
+    assert.ok(isFinalText(error.message));
+    assert.match(error.message, words);
+  }
 });

@@ -2,7 +2,7 @@
 // Must not know how a call is made. Source: 20-control-plane §5.
 import { BeeuniError, ForbiddenError, LimitError, UnavailableError } from '#base/errors.ts';
 import type { Revocation } from '../app/running-calls.ts';
-import type { AttemptEnd } from './attempt.ts';
+import { type AttemptEnd, invalidAnswer } from './attempt.ts';
 import type { BudgetRefusal } from './budgets.ts';
 import { finalError, type GatewayError, retryableError } from './wording.ts';
 
@@ -28,8 +28,14 @@ const rootOf = (error: unknown): unknown => {
 export const silentError = (end: Extract<AttemptEnd, { kind: 'silent' }>): GatewayError => {
   const root = rootOf(end.error);
   if (root instanceof BeeuniError) return wordOf(root);
+  if (end.why === 'total') {
+    return retryableError(504, 'provider_timed_out', 'the time limit of the call is over; try again later', 1);
+  }
   if (end.why !== undefined) {
     return retryableError(504, 'provider_timed_out', 'the provider did not answer in time; try again later', 1);
+  }
+  if (root === invalidAnswer) {
+    return retryableError(502, 'provider_failed', `${invalidAnswer.message}; try again later`, 1);
   }
   return retryableError(502, 'provider_failed', 'the connection to the provider broke; try again later', 1);
 };

@@ -163,7 +163,7 @@ export const makeServeCall = (
       return outcome(kind, 502, code);
     }
     if (!metered.hasError) {
-      const error = brokenStreams.broke(call.identity.sessionUid, why !== undefined);
+      const error = brokenStreams.broke(call.identity.sessionUid, why);
       response.write(endOfEvent(metered) + errorEvent(wire, error));
     }
     response.end();

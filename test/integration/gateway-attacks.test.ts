@@ -108,6 +108,7 @@ test('FC1 a body that is shorter than its length, or no JSON at all, is an error
   await raw((socket) => socket.end(`${rawHead('application/json')}<html>oops`));
   const html = await ask('x', { stream: false });
   assert.deepEqual([html.status, codeOf(html.text)], [502, 'provider_failed']);
+  assert.match(html.text, /the provider's answer is not valid/);
   await raw((socket) => socket.end('HTTP/1.1 nonsense\r\n\r\n'));
   assert.equal((await ask()).status, 502);
 });
