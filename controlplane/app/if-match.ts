@@ -1,13 +1,16 @@
 // The If-Match header of a change: which revision the caller has read. Must not know what has a revision.
 import { ConflictError, InvalidError } from '#base/errors.ts';
 
-/** What the caller expects: any state, or one of these revisions. */
-export type Expected = Readonly<{ kind: 'any' } | { kind: 'revisions'; revisions: readonly number[] }>;
+/** What the caller expects: any state, none at all, or one of these revisions. */
+export type Expected = Readonly<
+  { kind: 'any' } | { kind: 'none' } | { kind: 'revisions'; revisions: readonly number[] }
+>;
 
 /** For a caller that has read nothing. */
 export const ANY_STATE: Expected = { kind: 'any' };
 
-const MEMBER = /^"(\d{1,15})"$/;
+/** Proxies make a validator weak when they pack the answer; ours is a revision, which counts as well as it did. */
+const MEMBER = /^(?:W\/)?"(\d{1,15})"$/;
 
 /**
  * Reads the header; absent or `*` is any state. A validator that this API never gives matches nothing.
@@ -28,9 +31,21 @@ export const parseIfMatch = (header: string | undefined): Expected => {
   };
 };
 
+/**
+ * Reads both headers of a change that may create: `if-none-match: *` is for what must not be there yet. Errors:
+ * InvalidError `invalid_request` also for another value of it.
+ */
+export const parseConditions = (ifMatch: string | undefined, ifNoneMatch: string | undefined): Expected => {
+  if (ifNoneMatch === undefined) return parseIfMatch(ifMatch);
+  if (ifNoneMatch.trim() !== '*' || ifMatch !== undefined) {
+    throw new InvalidError('invalid_request', 'if-none-match must be *, which only creates, and without if-match');
+  }
+  return { kind: 'none' };
+};
+
 /** Whether a revision is what the caller expects. */
 export const isExpected = (expected: Expected, revision: number): boolean =>
-  expected.kind === 'any' || expected.revisions.includes(revision);
+  expected.kind === 'any' || (expected.kind === 'revisions' && expected.revisions.includes(revision));
 
 /** The refusal of a change of an older state; `current` is the state that counts, null when it is gone. */
 export const staleError = (what: string, current: unknown): ConflictError =>

@@ -79,6 +79,10 @@ export const decideCredential = (
       return `key-${n}`;
     }
   };
+  const values = (wished ?? []).map(({ value }) => value);
+  const twice = values.findIndex((value, at) => value !== undefined && values.indexOf(value) !== at);
+  if (twice !== -1)
+    refuse('this key is in the list already; a pool holds each key once', `credential.api_keys[${twice}]`);
   let keepsKeys = false;
   const keys = (wished ?? []).map(({ id, value }, at): SealedKey => {
     const path = `credential.api_keys[${at}]`;

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { BeeuniError } from '#base/errors.ts';
 import { type ProviderInput, providerInput } from '#schema/settings/providers.ts';
 import { manualClock } from '#test/support/manual-clock.ts';
-import type { Expected } from './if-match.ts';
+import { type Expected, parseConditions } from './if-match.ts';
 import type { ProviderStore, StoredProvider } from './provider-ports.ts';
 import { makeProvidersApp } from './providers.ts';
 
@@ -100,6 +100,8 @@ test('port 0 and the id that stands for roles are refused with what is wrong', a
   const { app } = world();
   const port = await refusalOf(app.put('acme', input({ base_url: 'https://models.acme.example:0/v1' }), false));
   assert.deepEqual([port.code, /port 0/.test(port.message)], ['invalid_base_url', true]);
+  const blocked = await refusalOf(app.put('acme', input({ base_url: 'https://models.acme.example:22/v1' }), false));
+  assert.deepEqual([blocked.code, /port 22, .*choose another/.test(blocked.message)], ['invalid_base_url', true]);
   for (const work of [app.put('role', input(), false), app.create({ id: 'role', ...input() })]) {
     const id = await refusalOf(work);
     assert.equal(id.code, 'invalid_provider');
@@ -171,4 +173,36 @@ test('20-control-plane §4 a list with more models than a provider may have is s
   assert.equal((await app.get('acme')).models.length, 512);
   const again = await app.discover('acme', { apply: true, force: false }, new AbortController().signal);
   assert.match(again.message ?? '', /89 of its list/);
+});
+
+test('20-control-plane §4 a fallback is judged by what is there after the change', async () => {
+  const { app } = world();
+  const models = [{ id: 'large' }, { id: 'small' }];
+  await app.put('acme', input({ models, fallback: ['acme/small'] }), false);
+  const refused = await refusalOf(app.put('acme', input({ fallback: ['acme/small'] }), false));
+  assert.match(refused.message, /^fallback\[0\]: /);
+  await app.put('acme', input({ models, fallback: ['acme/small'], enabled: false }), false);
+});
+
+test('if-none-match only creates, and a weak validator is the revision that it names', async () => {
+  const { app } = world();
+  await app.put('acme', input(), false, parseConditions(undefined, '*'));
+  const there = await refusalOf(app.put('acme', input(), false, parseConditions(undefined, ' * ')));
+  assert.deepEqual([there.status, there.code], [412, 'precondition_failed']);
+  await app.put('acme', input(), false, parseConditions('W/"1"', undefined));
+  assert.equal((await refusalOf(app.put('acme', input(), false, parseConditions('W/"1"', undefined)))).status, 412);
+  for (const [match, none] of [
+    [undefined, '"1"'],
+    ['"1"', '*'],
+  ] as const) {
+    assert.throws(() => parseConditions(match, none), /if-none-match must be \*/);
+  }
+});
+
+test('A217 one key twice in a pool is refused, and not shown', async () => {
+  const { app } = world();
+  const pool = { credential: { api_keys: [{ value: 'sk-one-and-the-same' }, { value: 'sk-one-and-the-same' }] } };
+  const refused = await refusalOf(app.put('acme', input(pool), false));
+  assert.match(refused.message, /a pool holds each key once/);
+  assert.ok(!JSON.stringify([refused.message, refused.details]).includes('sk-one'));
 });

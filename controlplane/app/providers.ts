@@ -3,7 +3,7 @@
 import type { Clock } from '#base/clock.ts';
 import { ConflictError, InvalidError, NotFoundError } from '#base/errors.ts';
 import { checkModelName } from '#schema/rules/check-model.ts';
-import { checkBaseUrl, mayCarryKey, mayConnect } from '#schema/rules/provider-address.ts';
+import { blockedPortOf, checkBaseUrl, mayCarryKey, mayConnect } from '#schema/rules/provider-address.ts';
 import { type ProviderInput, type ProviderView, RESERVED_PROVIDER_IDS } from '#schema/settings/providers.ts';
 import { ANY_STATE, type Expected, isExpected, staleError } from './if-match.ts';
 import { afterKey, type Page, type PageRequest, pageFrom } from './page.ts';
@@ -129,10 +129,13 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
   const { store, allowedAddresses } = ports;
   const now = (): string => new Date(ports.clock.nowMs()).toISOString();
 
-  /** A fallback is a model name like any other. */
-  const checkFallback = async (names: readonly string[]): Promise<void> => {
+  /** A fallback is a model name like any other, and has to be one after the change. */
+  const checkFallback = async (id: string, definition: ProviderDefinition): Promise<void> => {
+    const names = definition.fallback ?? [];
     if (names.length === 0) return;
-    const { providers } = await store.registry();
+    const others = (await store.registry()).providers.filter((provider) => provider.id !== id);
+    // Switching a provider off must not fail for what it names of itself.
+    const providers = [...others, { ...definition, id, enabled: true }];
     for (const [at, name] of names.entries()) {
       const verdict = checkModelName(name, providers);
       if (verdict.valid) continue;
@@ -164,6 +167,12 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
       throw new InvalidError('invalid_base_url', message, { details: { path: 'base_url' } });
     };
     if (!verdict.ok) return refuse(verdict.message);
+    const blocked = blockedPortOf(verdict.url);
+    if (blocked !== undefined) {
+      return refuse(
+        `the base URL names port ${blocked}, which belongs to another protocol and which clients refuse; choose another`,
+      );
+    }
     const { host, address: own } = verdict;
     const addresses = own === undefined ? await ports.resolveHost(host) : [own];
     if (!addresses.every((address) => mayConnect(host, address, allowedAddresses))) {
@@ -174,7 +183,7 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
     if (hasKeys && !verdict.isEncrypted && !mayCarryKey(host, addresses, allowedAddresses)) {
       return refuse('a key is not sent over http, where everyone on the way reads it; use https');
     }
-    await checkFallback(definition.fallback ?? []);
+    await checkFallback(id, definition);
     return { ...definition, base_url: verdict.url };
   };
 
@@ -269,7 +278,7 @@ export const makeProvidersApp = (ports: ProvidersPorts): ProvidersApp => {
     put: async (id, input, force, expected = ANY_STATE) => {
       const before = await store.find(id);
       if (before === undefined) {
-        if (expected.kind !== 'any') throw await staleProvider(id);
+        if (expected.kind === 'revisions') throw await staleProvider(id);
         return { created: true, view: await created(id, input) };
       }
       if (!isExpected(expected, before.generation)) throw await staleProvider(id);

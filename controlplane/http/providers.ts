@@ -8,7 +8,7 @@ import type {
   listProvidersRoute,
   putProviderRoute,
 } from '#schema/rest/workspace.ts';
-import { parseIfMatch } from '../app/if-match.ts';
+import { parseConditions, parseIfMatch } from '../app/if-match.ts';
 import type { ProvidersApp } from '../app/providers.ts';
 import type { Handler } from './handler.ts';
 
@@ -32,7 +32,7 @@ export const makeProviderHandlers = (app: ProvidersApp): ProviderHandlers => ({
   createProvider: async ({ body }) => ({ status: 201, body: await app.create(body) }),
   getProvider: async ({ params }) => ({ status: 200, body: await app.get(params.id) }),
   putProvider: async ({ params, query, body, header }) => {
-    const expected = parseIfMatch(header('if-match'));
+    const expected = parseConditions(header('if-match'), header('if-none-match'));
     const { created, view } = await app.put(params.id, body, query.force === 'true', expected);
     return { status: created ? 201 : 200, body: view };
   },

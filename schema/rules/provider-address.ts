@@ -173,3 +173,17 @@ export const checkBaseUrl = (text: string, allow: readonly string[]): BaseUrlVer
     return refuse('the base URL names this machine; the installation can allow its host');
   return { ok: true, url: clean, host, address: undefined, isEncrypted };
 };
+
+/** Ports that `fetch` refuses, as what listens there may take a request for something else. Source: the Fetch standard. */
+const BLOCKED_PORTS: ReadonlySet<number> = new Set([
+  1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
+  111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,
+  540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061,
+  6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+]);
+
+/** The port of a URL, when `fetch` refuses it: what is saved must be reachable for checks as well as for calls. */
+export const blockedPortOf = (url: string): number | undefined => {
+  const port = Number(new URL(url).port);
+  return BLOCKED_PORTS.has(port) ? port : undefined;
+};

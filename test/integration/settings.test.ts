@@ -295,7 +295,7 @@ test('20-control-plane §2 an idempotency key gives the same answer and ETag aga
 
 test('if-match takes * and lists, and refuses what is no validator', async () => {
   assert.equal((await put({}, { 'if-match': '*' })).status, 200);
-  assert.equal((await put({}, { 'if-match': 'W/"0"' })).status, 412, 'a weak validator never matches');
+  assert.equal((await put({}, { 'if-match': 'W/"0"' })).status, 412, 'a weak validator is the revision that it names');
   for (const header of ['0', '"', 'W/', '"a" "b"', ',']) {
     assert.equal((await put({}, { 'if-match': header })).status, 400, header);
   }
