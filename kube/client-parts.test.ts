@@ -97,6 +97,28 @@ test('C17 an error has its code as number, its reason and its causes', () => {
   assert.equal(readKubeError(502, '<html>').reason, 'Http502');
 });
 
+test('a cause does not carry the object that is refused', () => {
+  const causeOf = (message: string): string | undefined =>
+    readKubeError(
+      422,
+      JSON.stringify({
+        kind: 'Status',
+        code: 422,
+        reason: 'Invalid',
+        message: 'm',
+        details: { causes: [{ field: 'f', message }] },
+      }),
+    ).causes[0]?.message;
+  const object = JSON.stringify({ spec: { prompt: 'long: {"a": 1}' } });
+  assert.equal(causeOf(`Invalid value: ${object}: only one may be set`), 'Invalid value: only one may be set');
+  assert.equal(causeOf(`Invalid value: ${JSON.stringify(object)}: no`), 'Invalid value: no');
+  assert.equal(
+    causeOf(`Invalid value: ${object}: strict decoding error: unknown field "x"`),
+    'strict decoding error: unknown field "x"',
+  );
+  assert.equal(causeOf('Invalid value: "Abc": must be lower case'), 'Invalid value: "Abc": must be lower case');
+});
+
 test('each status has its class, and a refusal of our own credentials is nobody else’s fault', () => {
   const classes: readonly (readonly [number, string, new (...args: never[]) => BeeuniError])[] = [
     [400, 'BadRequest', InvalidError],

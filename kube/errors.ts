@@ -52,6 +52,15 @@ export const readRetryAfterMs = (header: string | undefined, nowMs: number): num
   return Number.isFinite(afterMs) ? Math.min(Math.max(afterMs, 0), MAX_RETRY_AFTER_MS) : undefined;
 };
 
+const STRICT = 'strict decoding error: ';
+
+/** The message of a cause without the value that it refuses, where that is an object: it may be the whole one that was sent. */
+const withoutValue = (message: string): string => {
+  const strict = message.lastIndexOf(STRICT);
+  if (strict >= 0) return message.slice(strict);
+  return message.replace(/^Invalid value: "?[{[][\s\S]*[}\]]"?(?=: )/, 'Invalid value');
+};
+
 const readCauses = (details: unknown): FieldCause[] => {
   const causes = isRecord(details) && Array.isArray(details['causes']) ? details['causes'] : [];
   return causes
@@ -60,11 +69,9 @@ const readCauses = (details: unknown): FieldCause[] => {
     .map((cause) => ({
       field: text(cause['field'], ''),
       reason: text(cause['reason'], ''),
-      message: text(cause['message'], '').slice(0, MAX_MESSAGE),
+      message: withoutValue(text(cause['message'], '')).slice(0, MAX_MESSAGE),
     }));
 };
-
-const STRICT = 'strict decoding error: ';
 
 /** The text without the object: a patch with an unknown field is refused with the whole patched object in front. */
 const withoutPatched = (message: string): string =>
