@@ -204,3 +204,6 @@ export function quantity(maximum: string, minimum?: string) {
 
 /** A Kubernetes quantity: text as `500m`, `1.5`, `2Gi`, or a whole number. */
 export type Quantity = string | number;
+
+/** A switch that null sets back to what counts without it. */
+export const nullableSwitch = z.boolean({ error: 'must be true, false or null' }).nullable();

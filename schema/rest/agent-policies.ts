@@ -2,6 +2,7 @@
 // their layers. Source: 40-settings B.2, D19. Must not know how any of it is decided.
 import { z } from 'zod';
 import { defineRoute } from '../define-route.ts';
+import { nullableSwitch } from '../primitives.ts';
 import { FEATURE_FLAGS } from '../resources/project.ts';
 import { AGENT_POLICY_FIELDS, agentPolicy, MAX_KEEP_IMAGES, VISION_MODES } from '../settings/agent-policy.ts';
 import { objectParams } from './lists.ts';
@@ -18,8 +19,8 @@ export const agentPolicyView = agentPolicy.extend({
 
 /** A change: an absent field keeps, null resets. Source: B7, B10. */
 export const agentPolicyChange = z.object({
-  vision: z.boolean().nullable().optional(),
-  vision_describe: z.boolean().nullable().optional(),
+  vision: nullableSwitch.optional(),
+  vision_describe: nullableSwitch.optional(),
   vision_keep_images: z.int().min(0).max(MAX_KEEP_IMAGES).nullable().optional(),
 });
 

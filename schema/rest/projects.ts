@@ -1,6 +1,7 @@
 // Project routes: read, sync, and what a session started now would run. Source: 20-control-plane §3, J2.
 import { z } from 'zod';
 import { defineRoute } from '../define-route.ts';
+import { nullableSwitch } from '../primitives.ts';
 import { FEATURE_FLAGS } from '../resources/project.ts';
 import { fileProblem, projectFact } from '../wire/sync.ts';
 import { objectParams, pageOf, pageQuery } from './lists.ts';
@@ -137,7 +138,7 @@ export const patchFeaturesRoute = defineRoute({
   summary: 'Override feature flags of a project',
   auth: { kind: 'resource', resource: 'projects', verb: 'patch' },
   params: objectParams,
-  body: z.partialRecord(z.enum(FEATURE_FLAGS), z.boolean().nullable()),
+  body: z.partialRecord(z.enum(FEATURE_FLAGS), nullableSwitch),
   responses: { 200: featuresBody },
 });
 
