@@ -462,9 +462,9 @@ test('B4 a provider that speaks Messages is asked in its own way, and what it an
     for (const [status, body, message] of [
       [401, '{}', /refused the key/],
       [500, CANARY, /answered HTTP 500/],
-      [200, 'not json', /cannot be read/],
-      [200, '{"content":[{"type":"text"}]}', /cannot be read/],
-      [200, 'null', /cannot be read/],
+      [200, 'not json', /is not valid/],
+      [200, '{"content":[{"type":"text"}]}', /is not valid/],
+      [200, 'null', /is not valid/],
     ] as const) {
       reply = { status, body };
       await assert.rejects(ask(), (error: Error) => message.test(error.message) && !error.message.includes(CANARY));
