@@ -122,7 +122,7 @@ export const makeEventView = (options: EventViewOptions): EventView => {
     const part = fieldsOf(fieldsOf(event.data)['part']);
     const id = textOf(part['id']);
     kinds.set(id, textOf(part['type']));
-    if (event.threadId === ROOT && /^step-/.test(textOf(part['type']))) isAnswerShown = false;
+    if (event.threadId === ROOT && textOf(part['type']).startsWith('step-')) isAnswerShown = false;
     if (part['type'] === 'tool') {
       const status = textOf(fieldsOf(part['state'])['status']);
       const key = textOf(part['callId']) || id;

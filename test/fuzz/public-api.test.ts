@@ -49,7 +49,7 @@ before(async () => {
   );
   await apply(world.client, SESSIONS, { metadata: at('talk'), spec: { projectRef: { name: 'shop' } } }, MANAGER);
   await world.alice.call(createProviderRoute, {
-    body: { id: 'acme', kind: 'openai-compatible', base_url: 'http://127.0.0.1:9/v1', models: [{ id: 'large' }] },
+    body: { id: 'acme', kind: 'openai-compatible', base_url: 'http://127.0.0.1:2/v1', models: [{ id: 'large' }] },
   });
   document = (await (await fetch(`${world.publicUrl}/openapi.json`)).json()) as Document;
 });
