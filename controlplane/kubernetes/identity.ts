@@ -1,6 +1,7 @@
 // Who a bearer token belongs to and what its owner may do, as the API server answers, remembered for at most 5 s.
 // The API server itself remembers a token for 10 s, by its text and the audiences that are asked for: every question of ours
-// names an audience that nobody has, so it is looked at anew (docs/decisions/0053). An API server that cannot be asked is never taken for a refusal. Must not know routes. Source: D5, D6, 20-control-plane §1.
+// names an audience that nobody has, so it is looked at anew (docs/decisions/0053). An API server that cannot be asked is
+// never taken for a refusal. Must not know routes. Source: D5, D6, 20-control-plane §1.
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '#base/clock.ts';
 import { BeeuniError, UnavailableError } from '#base/errors.ts';
