@@ -3,48 +3,22 @@ import assert from 'node:assert/strict';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
+import type { SessionView } from '#schema/rest/sessions.ts';
 import { startCommand } from '#test/support/command-line.ts';
+import { aPromptView, aSessionView, MADE_AT } from '#test/support/rest-views.ts';
 import { until } from '#test/support/until.ts';
 
-const NOW = '2026-11-30T12:00:00Z';
 const SESSION = '/v1/namespaces/team/sessions/fix';
 
-const view = (ready: 'True' | 'False', reason: string, message: string) => ({
-  namespace: 'team',
-  name: 'fix',
-  uid: 'u',
-  title: null,
-  project: 'shop',
-  createdAt: NOW,
+const view = (ready: 'True' | 'False', reason: string, message: string): SessionView => ({
+  ...aSessionView,
   phase: ready === 'True' ? 'Running' : 'Suspended',
   ready,
   readyReason: reason,
   message,
-  harness: null,
-  agent: null,
-  model: null,
-  branch: null,
-  commit: null,
-  activity: null,
   spec: { projectRef: { name: 'shop' } },
   status: { conditions: [{ type: 'Ready', status: ready, reason, message }] },
 });
-
-const prompt = {
-  id: 'prm_1',
-  messageId: 'm',
-  state: 'queued',
-  origin: 'rest',
-  turnId: null,
-  outcome: null,
-  delivery: 'queue',
-  deliveryReason: null,
-  createdAt: NOW,
-  startedAt: null,
-  endedAt: null,
-  deduplicated: false,
-  note: null,
-};
 
 const event = (seq: number, type: string, data: object): string =>
   `id: ${seq}\nevent: ${type}\ndata: ${JSON.stringify({
@@ -55,7 +29,7 @@ const event = (seq: number, type: string, data: object): string =>
     threadId: 'root',
     turnId: 't',
     type,
-    at: NOW,
+    at: MADE_AT,
     hidden: false,
     causedBy: null,
     data: { promptId: 'prm_1', ...data },
@@ -75,7 +49,7 @@ test('a prompt that waits for a budget says so, with what to do, and what become
       return;
     }
     response.writeHead(path === '/prompts' ? 202 : 200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(path === '/prompts' ? prompt : state));
+    response.end(JSON.stringify(path === '/prompts' ? aPromptView : state));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

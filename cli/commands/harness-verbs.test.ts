@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { type CallPlace, runCommand } from '#test/support/command-line.ts';
+import { aPromptView, aSessionView } from '#test/support/rest-views.ts';
 
 const SESSION = '/v1/namespaces/team/sessions/fix';
 
@@ -80,47 +81,26 @@ describe('commands over a played server', () => {
     assert.match(calls[0] ?? '', /thread=ses_1/);
   });
 
-  const view = {
-    namespace: 'team',
-    name: 'fix',
-    uid: 'u',
-    title: null,
-    project: 'shop',
-    createdAt: '2026-11-30T12:00:00Z',
-    phase: 'Suspended',
-    ready: 'False',
-    readyReason: 'Suspended',
-    message: null,
-    harness: null,
-    agent: null,
-    model: null,
-    branch: null,
-    commit: null,
-    activity: null,
-    spec: {},
-    status: { suspension: { reason: 'Idle' } },
-  };
-
   test('A239 start, stop and restart say what becomes of the session, in the words of its state', async () => {
-    answers.set('GET ', view);
+    answers.set('GET ', aSessionView);
     for (const [verb, said] of [
       ['start', 'is being started'],
       ['stop', 'is suspended already; from now on only a start wakes it'],
       ['restart', 'is being restarted'],
     ] as const) {
-      answers.set(`POST /${verb}`, view);
+      answers.set(`POST /${verb}`, aSessionView);
       const done = await run(verb, 'fix');
       assert.deepEqual([done.code, done.err], [0, `session fix ${said}\n`]);
       const json = await run(verb, 'fix', '--json');
       assert.equal((JSON.parse(json.out) as { phase: string }).phase, 'Suspended');
     }
-    answers.set('GET ', view);
+    answers.set('GET ', aSessionView);
     assert.match((await run('info', 'fix')).out, /^state: +Suspended \(Idle\)$/m);
   });
 
   test('A239 start and stop say that nothing changes where it is so already', async () => {
-    const running = { ...view, phase: 'Ready', ready: 'True', readyReason: 'Ready', status: {} };
-    const onRequest = { ...view, spec: { operatingMode: 'Suspended' } };
+    const running = { ...aSessionView, phase: 'Ready', ready: 'True', readyReason: 'Ready', status: {} };
+    const onRequest = { ...aSessionView, spec: { operatingMode: 'Suspended' } };
     for (const [verb, before, said] of [
       ['start', running, 'runs already; nothing changes'],
       ['start', { ...running, spec: onRequest.spec }, 'is being started'],
@@ -130,7 +110,7 @@ describe('commands over a played server', () => {
       ['stop', { ...running, spec: onRequest.spec }, 'is being suspended already; nothing changes'],
     ] as const) {
       answers.set('GET ', before);
-      answers.set(`POST /${verb}`, view);
+      answers.set(`POST /${verb}`, aSessionView);
       const done = await run(verb, 'fix');
       assert.deepEqual([done.code, done.err], [0, `session fix ${said}\n`]);
     }
@@ -153,21 +133,7 @@ describe('commands over a played server', () => {
   });
 
   test('A239 chat -d says which prompt was sent and how to follow it, and prints JSON when it is asked', async () => {
-    const sent = {
-      id: 'p1',
-      messageId: 'm',
-      state: 'queued',
-      origin: 'rest',
-      turnId: null,
-      outcome: null,
-      delivery: 'queue',
-      deliveryReason: null,
-      createdAt: '2026-11-30T12:00:00Z',
-      startedAt: null,
-      endedAt: null,
-      deduplicated: false,
-      note: 'session fix is suspended on request',
-    };
+    const sent = { ...aPromptView, id: 'p1', note: 'session fix is suspended on request' };
     answers.set('POST /prompts', sent);
     const said = await run('chat', 'fix', 'go', '-d');
     assert.deepEqual([said.code, said.out], [0, ''], said.err);
@@ -183,23 +149,23 @@ describe('commands over a played server', () => {
       conditions: [{ type: 'Ready', status: 'False', reason, message: 'the daily budget of 1.00 USD is used up' }],
     });
     const spec = { projectRef: { name: 'shop' } };
-    answers.set('POST /start', { ...view, spec, status: status('BudgetReached') });
+    answers.set('POST /start', { ...aSessionView, spec, status: status('BudgetReached') });
     const held = await run('start', 'fix');
     assert.match(
       held.err,
       /^session fix waits: the daily budget of 1\.00 USD is used up\n {2}raise the limits: kubectl /,
     );
     assert.doesNotMatch(held.err, /is being started/);
-    answers.set('POST /restart', { ...view, spec, status: status('CoolingDown') });
+    answers.set('POST /restart', { ...aSessionView, spec, status: status('CoolingDown') });
     assert.equal((await run('restart', 'fix')).err, 'session fix is being restarted\n');
-    answers.set('GET ', { ...view, spec, status: status('BudgetReached') });
+    answers.set('GET ', { ...aSessionView, spec, status: status('BudgetReached') });
     assert.match((await run('info', 'fix')).out, /^to do: +raise the limits: /m);
   });
 
   test('A192 model shows the model of a session, changes it for its next turn, and takes the change back', async () => {
-    answers.set('GET ', { ...view, model: 'acme/large', spec: { model: 'acme/large' } });
+    answers.set('GET ', { ...aSessionView, model: 'acme/large', spec: { model: 'acme/large' } });
     assert.equal((await run('model', 'fix')).out, 'acme/large\n');
-    answers.set('PATCH ', view);
+    answers.set('PATCH ', aSessionView);
     const set = await run('model', 'fix', 'acme/small');
     assert.deepEqual([set.code, calls], [0, ['PATCH  {"spec":{"model":"acme/small"}}']], set.err);
     assert.match(set.err, /uses acme\/small from its next turn on/);
@@ -209,14 +175,14 @@ describe('commands over a played server', () => {
   });
 
   test('A196 scope shows and replaces the secrets that a session may see: some, none, or all that are granted', async () => {
-    answers.set('GET ', view);
+    answers.set('GET ', aSessionView);
     assert.equal((await run('scope', 'fix')).out, 'secrets: all that its agent is granted\n');
     for (const [words, sent, said] of [
       [['NPM', 'SHOP_KEY'], ['NPM', 'SHOP_KEY'], 'NPM, SHOP_KEY'],
       [['--none'], [], 'none'],
       [['--all'], null, 'all that its agent is granted'],
     ] as const) {
-      answers.set('PATCH ', { ...view, spec: sent === null ? {} : { scope: { secrets: sent } } });
+      answers.set('PATCH ', { ...aSessionView, spec: sent === null ? {} : { scope: { secrets: sent } } });
       const set = await run('scope', 'fix', ...words);
       assert.deepEqual(calls, [`PATCH  ${JSON.stringify({ spec: { scope: { secrets: sent } } })}`]);
       assert.deepEqual([set.code, set.err], [0, `session fix: secrets: ${said}\n`]);

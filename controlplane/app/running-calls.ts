@@ -61,9 +61,14 @@ export const makeFindWithdrawn =
 export const makeRunningCalls = (findRevoked: FindRevoked, findWithdrawn: FindWithdrawn): RunningCalls => {
   const running = new Roster<RunningCall>();
   const lookAtProviders = async (): Promise<void> => {
+    // Of a provider and a key is asked once, however many calls they answer.
+    const answers = new Map<string, Withdrawal | undefined>();
     for (const call of running.all()) {
       const { use } = call;
-      const why = use === undefined ? undefined : await findWithdrawn(use);
+      if (use === undefined) continue;
+      const key = `${use.providerId} ${use.key ?? ''}`;
+      if (!answers.has(key)) answers.set(key, await findWithdrawn(use));
+      const why = answers.get(key);
       // It may ask another provider by now.
       if (why !== undefined && call.use === use) call.revoke(why);
     }
@@ -95,7 +100,8 @@ const revokedError = (why: Revocation): Error =>
     : new UnauthenticatedError('the session credential is no longer valid');
 
 /**
- * Gives back what does work as a running call; what it is given fires when the call is revoked, or `signal` does. The work is not waited for then.
+ * Gives back what does work as a running call; what it is given fires when the call is revoked, or `signal` does. The work is
+ * not waited for then.
  * Errors: those of the work; ConflictError `superseded`, UnauthenticatedError.
  */
 export const makeRunAsCall =

@@ -1,5 +1,5 @@
-// One call to one provider with one key: the answer passes byte for byte as it arrives, but for the key, a copy is metered, and the three
-// time limits and the client's leaving end it at once. Nothing is sent before the first byte of a good answer came.
+// One call to one provider with one key: the answer passes byte for byte as it arrives, but for the key, a copy is metered, and
+// the three time limits and the client's leaving end it at once. Nothing is sent before the first byte of a good answer came.
 // Must not know models, budgets or what comes after an attempt. Source: 20-control-plane §5, FC1 to FC6.
 import type { Clock } from '#base/clock.ts';
 import type { ExchangeResponse } from '#base/http/exchange.ts';
@@ -192,7 +192,7 @@ class RunningAttempt implements Attempt, UpstreamHandler {
   }
 
   #finishRefused({ status, retryAfter, parts }: Refused): void {
-    const body = this.#mask.push(Buffer.concat(parts)).toString('utf8');
+    const body = Buffer.concat([this.#mask.push(Buffer.concat(parts)), this.#mask.flush()]).toString('utf8');
     this.#finish({ kind: 'refused', refusal: { status, retryAfter, body } });
   }
 
