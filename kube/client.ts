@@ -1,5 +1,5 @@
 // The verbs of the API server. Must not know what the objects mean; PATCH bodies are made in apply.ts only.
-import { ConflictError, UnavailableError } from '#base/errors.ts';
+import { ConflictError } from '#base/errors.ts';
 import { isConflict, isExpired, isNotFound } from './errors.ts';
 import { apiVersionOf, type KubeObject, keyOf, type ObjectRef, pathOf, type ResourceType } from './resource-types.ts';
 import {
@@ -77,12 +77,8 @@ const METADATA_LIST_TYPE = `${JSON_TYPE};as=PartialObjectMetadataList;g=meta.k8s
 
 const guard =
   (send: Send, mayWrite: () => boolean): Send =>
-  async (request) => {
-    if (request.mutates && !mayWrite()) {
-      throw new UnavailableError('not_ready', 'this process no longer surely holds its lease, so it writes nothing');
-    }
-    return send(request);
-  };
+  (request) =>
+    send(request.mutates ? { ...request, mayStart: mayWrite } : request);
 
 const listPages = (send: Send): KubeClient['listPages'] =>
   async function* <T extends KubeObject>(

@@ -17,6 +17,8 @@ export type RawRequest = Readonly<{
   /** True for a watch: it gets a connection outside the capped pool. */
   stream: boolean;
   signal: AbortSignal;
+  /** Called when nothing is left to wait for; when it throws, nothing is sent. */
+  onStart: () => void;
 }>;
 
 /** An answer whose body has not been read yet. Header names are in lower case. */
@@ -184,6 +186,7 @@ export const openConnection = async (source: KubeConfigSource = {}): Promise<Con
       const credentials = await readCredentials(config);
       const { calls, streams } = poolsFor(credentials);
       const prefix = credentials.server.pathname.replace(/\/$/, '');
+      request.onStart();
       const answer = await (request.stream ? streams : calls).request({
         origin: credentials.server.origin,
         path: `${prefix}${request.path}`,

@@ -2,6 +2,7 @@
 // Must not know what the objects mean, nor how a verb is written; client.ts does.
 import { backoffMs, REQUEST_BACKOFF } from '#base/backoff.ts';
 import { type Clock, sleep } from '#base/clock.ts';
+import { UnavailableError } from '#base/errors.ts';
 import type { Instruments } from '#base/metrics.ts';
 import type { KUBE_METRICS } from '#schema/metrics.ts';
 import type { Connection, RawResponse } from './connection.ts';
@@ -37,6 +38,8 @@ export type KubeRequest = Readonly<{
   /** 4 when absent; 1 for callers that pace themselves. */
   attempts?: number | undefined;
   signal?: AbortSignal | undefined;
+  /** Asked at the last moment before each attempt; when it says false, nothing is sent. Source: K29. */
+  mayStart?: (() => boolean) | undefined;
 }>;
 
 /** Which objects a list or a watch covers. `metadataOnly` asks for PartialObjectMetadata. */
@@ -117,6 +120,9 @@ const noAnswer = (cause: unknown, timedOut: boolean): KubeError =>
     ? new KubeError(0, 'TimedOut', 'the API server did not answer in time', { cause })
     : new KubeError(0, 'NoAnswer', 'the connection to the API server broke', { cause });
 
+const notHeld = (): UnavailableError =>
+  new UnavailableError('not_ready', 'this process no longer surely holds its lease, so it writes nothing');
+
 /** Sends one request; resolves with its parsed JSON answer. Errors: BeeuniError classes with a KubeError as cause. */
 export type Send = (request: KubeRequest) => Promise<unknown>;
 
@@ -146,6 +152,7 @@ export const makeTransport = (ports: ClientPorts): Transport => {
     for (let reloaded = false; ; reloaded = true) {
       const sentMs = clock.monotonicMs();
       let code = 0;
+      let started = false;
       try {
         const answer = await connection.send({
           method: METHODS[verb],
@@ -154,6 +161,10 @@ export const makeTransport = (ports: ClientPorts): Transport => {
           body: request.body === undefined ? undefined : JSON.stringify(request.body),
           stream: verb === 'watch',
           signal,
+          onStart: () => {
+            if (request.mayStart?.() === false) throw notHeld();
+            started = true;
+          },
         });
         code = answer.status;
         time.observe(answer.headers['date'], sentMs, clock.monotonicMs());
@@ -166,8 +177,10 @@ export const makeTransport = (ports: ClientPorts): Transport => {
         if (code !== 401 || reloaded) throw error;
         await connection.reload();
       } finally {
-        metrics.k8sRequestsTotal.inc({ verb, kind: type.kind, code: String(code) });
-        metrics.k8sRequestDurationSeconds.observe({ verb, kind: type.kind }, (clock.monotonicMs() - sentMs) / 1_000);
+        if (started) {
+          metrics.k8sRequestsTotal.inc({ verb, kind: type.kind, code: String(code) });
+          metrics.k8sRequestDurationSeconds.observe({ verb, kind: type.kind }, (clock.monotonicMs() - sentMs) / 1_000);
+        }
         if (code === 409) metrics.k8sConflictsTotal.inc({ kind: type.kind });
         metrics.k8sOpenConnections.set({}, connection.openConnections());
       }
@@ -187,6 +200,7 @@ export const makeTransport = (ports: ClientPorts): Transport => {
       gate.succeeded(plural);
       return result;
     } catch (cause) {
+      if (cause instanceof UnavailableError) throw cause;
       if (cause instanceof KubeError) {
         if (isServerFailure(cause)) gate.failed(plural, cause.retryAfterMs);
         else gate.succeeded(plural);

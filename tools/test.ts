@@ -111,6 +111,11 @@ const LANES = [
   ['e2e', 'fuzz'],
 ] as const;
 
+/** What a step may take before it is ended; a quiet machine needs a tenth. Units: milliseconds. */
+const STEP_LIMIT_MS = 40 * 60_000;
+/** How long the output of a step that ended is read. Units: milliseconds. */
+const OUTPUT_MS = 10_000;
+
 const startedAt = performance.now();
 const elapsed = (): string => `${((performance.now() - startedAt) / 1000).toFixed(0)} s`;
 const failed: string[] = [];
@@ -143,8 +148,17 @@ const run = async (
     say(lane, `${command}: ${error.message}`);
     resolve(null);
   });
+  // Not 'close': a program that a test forgot may hold the output for ever.
+  child.on('exit', (code) => setTimeout(resolve, OUTPUT_MS, code));
   child.on('close', resolve);
-  if ((await promise) === 0) return;
+  const ending = setTimeout(() => {
+    say(lane, `== ${title}: ended after ${STEP_LIMIT_MS / 60_000} minutes`);
+    child.kill('SIGTERM');
+    setTimeout(() => child.kill('SIGKILL'), OUTPUT_MS).unref();
+  }, STEP_LIMIT_MS);
+  const code = await promise;
+  clearTimeout(ending);
+  if (code === 0) return;
   failed.push(title);
   say(lane, `== ${title} failed. ${repair}`);
 };
@@ -179,6 +193,7 @@ const runTier = async (lane: Lane, name: string, tier: Tier): Promise<void> => {
   if (name === 'harness') await run(lane, 'harness programs', 'tools/bootstrap.sh', ['harness'], '');
   const flags = [
     '--disable-warning=ExperimentalWarning',
+    '--import=./test/support/file-guard.ts',
     '--test',
     `--test-timeout=${tier.timeoutMs}`,
     `--test-concurrency=${tier.concurrency}`,

@@ -313,6 +313,20 @@ test('K29 while the lease is not surely held nothing is written, and reads and r
   assert.equal(proxy.mutations().length, 1);
 });
 
+test('K29 a write that is tried again asks once more whether it may be sent', async (t) => {
+  const { client, proxy } = await proxied(t);
+  const namespace = await api.namespace();
+  let held = true;
+  const guarded = client.guarded(() => held);
+  proxy.add({ mutates: true }, { kind: 'status', code: 503 });
+  const writing = apply(guarded, SERVICE_ACCOUNTS, account(namespace, 'a'), { ...MANAGER, force: true });
+  const refused = assert.rejects(writing, { name: 'UnavailableError', code: 'not_ready' });
+  await until('the first try was sent', () => proxy.mutations().length === 1);
+  held = false;
+  await refused;
+  assert.equal(proxy.mutations().length, 1);
+});
+
 test('FA2 a create whose answer was lost is found by reading, and was made once', async (t) => {
   const { client, proxy } = await proxied(t);
   const namespace = await api.namespace();

@@ -67,7 +67,7 @@ const bench = async (t: TestContext, options: Partial<InformerOptions<Value>> = 
     remove: async (name: string) => admin.delete(SERVICE_ACCOUNTS, { namespace, name }, { uid: uids.get(name) ?? '' }),
     start: async () => {
       informer.start();
-      await informer.whenSynced();
+      await until('the first list is complete', () => informer.hasSynced(), { describe: () => own.logged });
       await until('the watch is open, or harmed', () =>
         proxy.calls.some(
           ({ verb, serverStatus, acts }) => verb === 'watch' && (serverStatus === 200 || acts.length > 0),

@@ -29,11 +29,16 @@ const leaseOf = async (namespace: string): Promise<LeaseState | undefined> => {
 
 /** One stander on a manual clock, behind its own proxy. */
 const stand = async (t: TestContext, namespace: string, identity: string, clock: ManualClock) => {
+  // Each thing is closed from the moment it is there, the last one first.
+  const opened = new AsyncDisposableStack();
+  t.after(() => opened.disposeAsync());
   const proxy = await startFaultProxy({ kubeconfigPath: api.kubeconfigPath });
+  opened.defer(proxy.stop);
   const { client, log, metrics, metric, logged } = await openTestClient(proxy.kubeconfigPath, {
     clock,
     random: () => 0,
   });
+  opened.defer(client.close);
   const said: string[] = [];
   const lease = { namespace, name: 'leader' };
   const ports = { client, clock, random: () => 0, log, metrics };
@@ -45,14 +50,16 @@ const stand = async (t: TestContext, namespace: string, identity: string, clock:
     { lease, identity, onAcquired: () => said.push('leading'), onLost: () => said.push('lost') },
     { ...ports, informer },
   );
-  t.after(async () => {
+  opened.defer(async () => {
     await election.release();
     await informer.stop();
-    await client.close();
-    await proxy.stop();
   });
   informer.start();
-  await informer.whenSynced();
+  // A first list that failed is tried again when time has passed, and only the test makes it pass.
+  await until('the lease is watched', async () => {
+    if (!informer.hasSynced()) await clock.advance(100);
+    return informer.hasSynced();
+  });
   return { proxy, election, said, metric, logged, informer };
 };
 

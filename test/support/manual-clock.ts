@@ -47,7 +47,7 @@ export const manualClock = (startMs = Date.UTC(2026, 0, 1)): ManualClock => {
         next.fire();
         await settle();
       }
-      monotonicMs = endMs;
+      monotonicMs = Math.max(monotonicMs, endMs);
       await settle();
     },
     jumpWall: (byMs) => {
