@@ -1,6 +1,6 @@
 // One request and its answer as the handlers of direct routes see them, whether Node's HTTP carries them or our own
 // connection does. Must not know routes.
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 
 /** A request. Names of headers are in lower case. */
 export type ExchangeRequest = Readonly<{
@@ -70,6 +70,3 @@ export const requestOf = (message: IncomingMessage): ExchangeRequest => ({
   isComplete: () => message.complete,
   readBody: (maxBytes) => readBody(message, maxBytes),
 });
-
-/** An answer of Node's HTTP. */
-export const responseOf = (response: ServerResponse): ExchangeResponse => response;

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { UnavailableError } from '#base/errors.ts';
 import { migrate } from '#controlplane/store/migrate.ts';
 import { createPool, POOL_DEFAULTS } from '#controlplane/store/pool.ts';
-import { ownServer } from '#test/support/postgres.ts';
+import { ownServer } from '#test/support/postgres-server.ts';
 import { anEvent, storedSessions } from '#test/support/stored-sessions.ts';
 
 const PRODUCERS = 8;

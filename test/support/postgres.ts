@@ -7,8 +7,6 @@ import { loadMigrations, migrate } from '#controlplane/store/migrate.ts';
 import { createPool, POOL_DEFAULTS, type Pool } from '#controlplane/store/pool.ts';
 import { ownServer, THROWAWAY } from './postgres-server.ts';
 
-export { type OwnServer, ownServer } from './postgres-server.ts';
-
 const TEMPLATE_LOCK = 7_271_838_402;
 
 /** The server that this process uses. `databaseUrl` names its maintenance database. */

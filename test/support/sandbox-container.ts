@@ -31,7 +31,7 @@ import { runtimeDefaultSeccomp } from './seccomp-profile.ts';
 import { anInstallation, aProject, aProjectFact, aSession } from './session-fixtures.ts';
 
 /** What a machine lacks for containers; undefined when they can run. For the `skip` option of a test. */
-export const whyNoContainer = (): string | undefined => {
+const whyNoContainer = (): string | undefined => {
   const missing = missingPrerequisites('node');
   return missing.length === 0 ? undefined : missing.join('; ');
 };
