@@ -11,6 +11,7 @@ import type { HttpServer } from '#base/http/server.ts';
 import { type Part, processSignals, runParts } from '#base/lifecycle.ts';
 import { createLogger, type Logger } from '#base/log.ts';
 import { createMetrics } from '#base/metrics.ts';
+import { onAbort } from '#base/on-abort.ts';
 import { type KubeClient, makeKubeClient } from '#kube/client.ts';
 import { openConnection } from '#kube/connection.ts';
 import { METRICS } from '#schema/metrics.ts';
@@ -170,7 +171,7 @@ const partsOf = (config: ControlPlaneConfig, log: Logger): readonly Part[] => {
       name: 'caches',
       startLimitMs: PATIENT_MS,
       start: async (signal) => {
-        const aborted = new Promise<boolean>((resolve) => signal.addEventListener('abort', () => resolve(false)));
+        const aborted = new Promise<boolean>((resolve) => onAbort(signal, () => resolve(false)));
         await Promise.race([need(started.resources, 'the caches').whenSynced(), aborted]);
       },
     },

@@ -8,6 +8,7 @@ import { type Clock, sleep } from '#base/clock.ts';
 import { errorChain } from '#base/errors.ts';
 import type { Logger } from '#base/log.ts';
 import type { Instruments } from '#base/metrics.ts';
+import { onAbort } from '#base/on-abort.ts';
 import type { KUBE_METRICS, WATCH_END_REASONS } from '#schema/metrics.ts';
 import {
   Cache,
@@ -251,7 +252,7 @@ export class Informer<V> {
     const { type, selection } = this.#options;
     const open = new AbortController();
     const end = () => open.abort();
-    this.#stop.signal.addEventListener('abort', end, { once: true });
+    const forget = onAbort(this.#stop.signal, end);
     let ending: WatchEndReason = 'closed';
     const endFor = (reason: WatchEndReason) => {
       ending = reason;
@@ -291,7 +292,7 @@ export class Informer<V> {
     } finally {
       cancelSilence();
       cancelRelist();
-      this.#stop.signal.removeEventListener('abort', end);
+      forget();
       metrics.watchConnected.set({ kind: type.kind }, 0);
     }
     return ending;

@@ -8,6 +8,7 @@ import { type Clock, sleep } from '#base/clock.ts';
 import { errorChain } from '#base/errors.ts';
 import type { Logger } from '#base/log.ts';
 import type { Instruments } from '#base/metrics.ts';
+import { onAbort } from '#base/on-abort.ts';
 import type { LEADER_METRICS } from '#schema/metrics.ts';
 import { mergePatch } from './apply.ts';
 import type { KubeClient } from './client.ts';
@@ -182,9 +183,10 @@ export class LeaderElection {
     const changed = new AbortController();
     const end = () => changed.abort();
     this.#wake = end;
-    this.#stop.signal.addEventListener('abort', end, { once: true });
+    // It may have been asked to stop while it tried for the lease.
+    const forget = onAbort(this.#stop.signal, end);
     await sleep(this.#ports.clock, limitMs, changed.signal);
-    this.#stop.signal.removeEventListener('abort', end);
+    forget();
     this.#wake = () => {};
   }
 

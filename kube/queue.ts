@@ -4,6 +4,7 @@ import { type BackoffBounds, backoffMs, QUEUE_BACKOFF } from '#base/backoff.ts';
 import { type CancelTimer, type Clock, sleep } from '#base/clock.ts';
 import type { Logger } from '#base/log.ts';
 import type { Instruments } from '#base/metrics.ts';
+import { onAbort } from '#base/on-abort.ts';
 import type { QUEUE_METRICS } from '#schema/metrics.ts';
 
 /** Changes by persons go before resyncs. */
@@ -185,7 +186,7 @@ export class WorkQueue {
     const { clock, log } = this.#ports;
     const controller = new AbortController();
     const onStop = () => controller.abort();
-    this.#stop.signal.addEventListener('abort', onStop, { once: true });
+    const forget = onAbort(this.#stop.signal, onStop);
     const cancelLimit = clock.startTimer(this.#options.timeLimitMs ?? DEFAULT_TIME_LIMIT_MS, onStop);
     let outcome: RunOutcome;
     try {
@@ -195,7 +196,7 @@ export class WorkQueue {
       outcome = { kind: 'retry' };
     }
     cancelLimit();
-    this.#stop.signal.removeEventListener('abort', onStop);
+    forget();
     lane.running = undefined;
     this.#settle(lane, key, outcome);
     this.#pump(lane);

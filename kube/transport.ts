@@ -4,6 +4,7 @@ import { backoffMs, REQUEST_BACKOFF } from '#base/backoff.ts';
 import { type Clock, sleep } from '#base/clock.ts';
 import { UnavailableError } from '#base/errors.ts';
 import type { Instruments } from '#base/metrics.ts';
+import { onAbort } from '#base/on-abort.ts';
 import type { KUBE_METRICS } from '#schema/metrics.ts';
 import type { Connection, RawResponse } from './connection.ts';
 import { isServerFailure, KubeError, readKubeError, readRetryAfterMs, toBeeuniError } from './errors.ts';
@@ -96,13 +97,11 @@ const withQuery = (path: string, query: KubeQuery): string => {
 const limited = (clock: Clock, timeoutMs: number, signal: AbortSignal | undefined) => {
   const controller = new AbortController();
   let timedOut = false;
-  const onAbort = () => controller.abort(signal?.reason);
   const cancel = clock.startTimer(timeoutMs, () => {
     timedOut = true;
     controller.abort();
   });
-  if (signal?.aborted === true) onAbort();
-  else signal?.addEventListener('abort', onAbort, { once: true });
+  const forget = signal && onAbort(signal, () => controller.abort(signal.reason));
   return {
     signal: controller.signal,
     timedOut: () => timedOut,
@@ -110,7 +109,7 @@ const limited = (clock: Clock, timeoutMs: number, signal: AbortSignal | undefine
     stopTimer: cancel,
     done: () => {
       cancel();
-      signal?.removeEventListener('abort', onAbort);
+      forget?.();
     },
   };
 };

@@ -4,6 +4,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '#base/clock.ts';
+import { onAbort } from '#base/on-abort.ts';
 
 /** What every git process of ours is started with. `home`: an empty folder of ours. */
 export type GitSettings = Readonly<{
@@ -125,9 +126,7 @@ export const makeGit = (settings: GitSettings, clock: Clock): Git => {
         killGroup(child);
       };
       const cancelTimeout = clock.startTimer(run.timeoutMs, () => end('timed_out'));
-      const onAbort = (): void => end('aborted');
-      if (run.signal?.aborted === true) onAbort();
-      run.signal?.addEventListener('abort', onAbort, { once: true });
+      const forget = run.signal && onAbort(run.signal, () => end('aborted'));
       let stopped = false;
       const checkSize = (): void => {
         if (run.isTooLarge === undefined || stopped) return;
@@ -154,7 +153,7 @@ export const makeGit = (settings: GitSettings, clock: Clock): Git => {
         if (stopped) return;
         stopped = true;
         cancelTimeout();
-        run.signal?.removeEventListener('abort', onAbort);
+        forget?.();
         killGroup(child);
         resolve({ ok: code === 0 && cut === undefined, stdout: Buffer.concat(parts), stderr, cut });
       };

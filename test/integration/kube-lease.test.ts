@@ -168,6 +168,27 @@ test('two processes that see a free lease at the same time: one leads', async (t
   assert.equal(all.filter(({ said }) => said.includes('leading')).length, 1);
 });
 
+test('K35 a release while the lease is being tried for, and lost to another, waits for no time to pass', async (t) => {
+  const namespace = await api.namespace();
+  const clock = manualClock();
+  const one = await stand(t, namespace, 'one', clock);
+  one.election.start();
+  await until('one leads', () => one.said.includes('leading'));
+  const two = await stand(t, namespace, 'two', clock);
+  const held = two.proxy.add({ mutates: true }, { kind: 'hold' });
+  two.election.start();
+  await one.election.release();
+  await until('two tries', () => held.hits() === 1);
+  const taken = { spec: { holderIdentity: 'three' } };
+  await mergePatch(api.admin.client, LEASES, { namespace, name: 'leader' }, taken, { manager: 't' });
+  const released = two.election.release();
+  held.release();
+  const late = AbortSignal.timeout(30_000);
+  await Promise.race([released, new Promise((_, reject) => late.addEventListener('abort', () => reject(late.reason)))]);
+  assert.deepEqual(two.said, []);
+  assert.equal((await leaseOf(namespace))?.holder, 'three');
+});
+
 test('a renewal whose answer was lost is not a lost lease', async (t) => {
   const namespace = await api.namespace();
   const clock = manualClock();

@@ -1,14 +1,11 @@
 // Loaded before each test file: one whose tests are over ends, and says what it left open. Must not know any test.
 //
 // Node's runner waits for a file's process for ever: one forgotten server, and a run hangs until somebody kills it.
-import { stat } from 'node:fs/promises';
 import { after } from 'node:test';
 import { isMainThread } from 'node:worker_threads';
 
 /** How long a file may stand after its last test, for hooks that take a cluster down. Units: milliseconds. */
 const LINGER_MS = Number(process.env['BEEUNI_TEST_LINGER_MS'] ?? 180_000);
-/** Units: milliseconds. */
-const KNOCK_MS = 2_000;
 
 type Handle = Readonly<{
   type: string;
@@ -36,9 +33,6 @@ const leftOpen = (): readonly string[] => {
 };
 
 if (isMainThread && process.env['NODE_TEST_CONTEXT'] !== undefined) {
-  // A condition variable of glibc before 2.41 may lose a wake-up (bug 25847): then work for Node's thread pool lies
-  // until more comes, which in a test that waits for it is never.
-  setInterval(() => void stat('.').catch(() => {}), KNOCK_MS).unref();
   after(() => {
     setTimeout(() => {
       process.stderr.write(`all tests are over, and after ${LINGER_MS / 1_000} s the process of this file stands:\n`);

@@ -6,6 +6,7 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { UnavailableError } from '#base/errors.ts';
 import { readText, send as sendPlainly } from '#base/http/send.ts';
+import { onAbort } from '#base/on-abort.ts';
 import type { Adapter, Harness, HarnessHealth, HarnessHost, HumanRequest, RulesFile } from '../contract/adapter.ts';
 import type { VerbTurn } from '../contract/capabilities.ts';
 import { createOpencodeClient, type OpencodeClient } from './client.ts';
@@ -139,9 +140,7 @@ export const startHarness = async (
     for (const child of resumed ? await client.children(sessionId) : []) map.addChild(child.id);
     conversation = { id: sessionId, map };
     const gone = new Promise<never>((_resolve, reject) => {
-      lost.addEventListener('abort', () => reject(new UnavailableError('harness_failed', 'opencode exited')), {
-        once: true,
-      });
+      onAbort(lost, () => reject(new UnavailableError('harness_failed', 'opencode exited')));
     });
     gone.catch(() => {});
     const heard = startEventFeed({
