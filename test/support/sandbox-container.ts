@@ -23,18 +23,11 @@ import { desiredPodSpec } from '#operator/session/desired-pod.ts';
 import { cacheDir } from '#test/cluster/cache-dir.ts';
 import { withLock } from '#test/cluster/lock.ts';
 import { blobPath } from '#test/cluster/oci-layout.ts';
-import { missingPrerequisites } from '#test/cluster/prerequisites.ts';
 import { type ImageParts, readParts, unpackArchive } from '#tools/images/layout.ts';
 import { ensureImages } from '#tools/images.ts';
 import type { Launch, SandboxFolders } from './daemon-process.ts';
 import { runtimeDefaultSeccomp } from './seccomp-profile.ts';
 import { anInstallation, aProject, aProjectFact, aSession } from './session-fixtures.ts';
-
-/** What a machine lacks for containers; undefined when they can run. For the `skip` option of a test. */
-const whyNoContainer = (): string | undefined => {
-  const missing = missingPrerequisites('node');
-  return missing.length === 0 ? undefined : missing.join('; ');
-};
 
 const DAY_MS = 86_400_000;
 
