@@ -15,7 +15,7 @@ import type { UpstreamRefusal } from './wording.ts';
 
 /** How an attempt ended. Nothing was sent to the client in `refused` and `silent`. */
 export type AttemptEnd =
-  /** The whole answer was sent and the response was ended. */
+  /** The whole answer was sent, or leaves at the end of this turn. */
   | Readonly<{ kind: 'whole'; metered: Metered; firstByteMs: number }>
   /** A part was sent; the response is still open. */
   | Readonly<{ kind: 'broken'; metered: Metered; firstByteMs: number; isStream: boolean; why: CallEnd | undefined }>
@@ -41,7 +41,15 @@ export type AttemptRequest = Readonly<{
 export type Attempt = Readonly<{ end: Promise<AttemptEnd>; leave: (why: 'client_left' | 'revoked') => void }>;
 
 /** What attempts are started with. */
-export type AttemptPorts = Readonly<{ clock: Pick<Clock, 'monotonicMs'>; startWatch: StartWatch }>;
+export type AttemptPorts = Readonly<{
+  clock: Pick<Clock, 'monotonicMs'>;
+  startWatch: StartWatch;
+  /** Ends a response whose head is written, at the end of the turn. */
+  endLater: (answer: WholeAnswer) => void;
+}>;
+
+/** A response and its whole body. */
+export type WholeAnswer = Readonly<{ response: ExchangeResponse; body: Buffer }>;
 
 /** Most of an error answer that is read. Units: bytes. */
 const MAX_ERROR_BYTES = 65_536;
@@ -60,6 +68,7 @@ class RunningAttempt implements Attempt, UpstreamHandler {
   readonly end: Promise<AttemptEnd>;
   readonly #request: AttemptRequest;
   readonly #clock: AttemptPorts['clock'];
+  readonly #endLater: AttemptPorts['endLater'];
   readonly #watch: CallWatch;
   readonly #mask: KeyMask;
   #settle: (end: AttemptEnd) => void = () => undefined;
@@ -76,6 +85,7 @@ class RunningAttempt implements Attempt, UpstreamHandler {
   constructor(ports: AttemptPorts, request: AttemptRequest) {
     this.#request = request;
     this.#clock = ports.clock;
+    this.#endLater = ports.endLater;
     this.#mask = makeKeyMask(request.key);
     this.end = new Promise((resolve) => {
       this.#settle = resolve;
@@ -148,7 +158,7 @@ class RunningAttempt implements Attempt, UpstreamHandler {
       this.#head(this.#heldBytes);
       const [first] = this.#held;
       const body = this.#held.length === 1 && first !== undefined ? first : Buffer.concat(this.#held, this.#heldBytes);
-      response.end(body);
+      this.#endLater({ response, body });
     }
     this.#finish({ kind: 'whole', metered, firstByteMs });
   }

@@ -4,6 +4,7 @@
 import { connect as connectPlain, isIP, type LookupFunction, type OnReadOpts, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { type AnswerHeaders, AnswerParser } from './answer-parser.ts';
+import { makeTurnEnd } from './turn-end.ts';
 
 /** A call. `headers`: lines with their ends, without host and length. `body`: what follows one another. */
 export type UpstreamRequest = Readonly<{ path: string; headers: string; body: readonly Buffer[] }>;
@@ -50,6 +51,8 @@ type Owner = {
   readonly idle: Connection[];
   /** What every connection reads into; what is kept is copied at once. */
   readonly reading: Buffer;
+  /** Lets the request of a connection leave at the end of the turn. */
+  readonly leaveLater: (connection: Connection) => void;
   isClosed: boolean;
 };
 
@@ -70,6 +73,8 @@ class Connection implements UpstreamCall {
   readonly #socket: Socket;
   readonly #parser: AnswerParser;
   #handler: UpstreamHandler | undefined;
+  /** A request that has not left. */
+  #leaving: Buffer | undefined;
   #idleMs = IDLE_MS;
   idleUntilMs = 0;
 
@@ -130,7 +135,8 @@ class Connection implements UpstreamCall {
       let at = head.copy(whole);
       at += whole.write(length, at, 'latin1');
       for (const part of body) at += part.copy(whole, at);
-      socket.write(whole);
+      this.#leaving = whole;
+      this.#owner.leaveLater(this);
       return;
     }
     socket.cork();
@@ -138,6 +144,13 @@ class Connection implements UpstreamCall {
     socket.write(length, 'latin1');
     for (const part of body) socket.write(part);
     socket.uncork();
+  }
+
+  /** Sends the request that waits for the end of the turn. */
+  leave(): void {
+    const whole = this.#leaving;
+    this.#leaving = undefined;
+    if (whole !== undefined && !this.#socket.destroyed) this.#socket.write(whole);
   }
 
   abort(reason: Error): void {
@@ -158,7 +171,7 @@ class Connection implements UpstreamCall {
 
   #read(bytes: Buffer): void {
     // What a provider says when nobody asked is not an answer.
-    if (this.#handler === undefined) {
+    if (this.#handler === undefined || this.#leaving !== undefined) {
       this.#socket.destroy();
       return;
     }
@@ -208,7 +221,13 @@ class Connection implements UpstreamCall {
 
 /** Makes the connections; opens none before the first call. */
 export const makeConnections = (settings: ConnectionSettings): Connections => {
-  const owner: Owner = { all: new Set(), idle: [], reading: Buffer.allocUnsafeSlow(READ_BYTES), isClosed: false };
+  const owner: Owner = {
+    all: new Set(),
+    idle: [],
+    reading: Buffer.allocUnsafeSlow(READ_BYTES),
+    leaveLater: makeTurnEnd((connection: Connection) => connection.leave()),
+    isClosed: false,
+  };
   const host = ` HTTP/1.1\r\nhost: ${settings.url.host}\r\nconnection: keep-alive\r\n`;
   /** The head of the last call; that of the next one is mostly the same. */
   let last = { path: '', headers: '', head: Buffer.alloc(0) };

@@ -5,7 +5,7 @@ import { TURN_HEADER } from '#schema/wire/gateway.ts';
 import type { ProviderKey } from '../app/provider-ports.ts';
 import type { Revocation } from '../app/running-calls.ts';
 import { type Admitted, isGatewayError, makeAdmit, type Target } from './admit.ts';
-import { type AttemptEnd, startAttempt } from './attempt.ts';
+import { type AttemptEnd, startAttempt, type WholeAnswer } from './attempt.ts';
 import { makeBrokenStreams } from './broken-streams.ts';
 import type { Hold } from './budgets.ts';
 import { takesTier } from './effort.ts';
@@ -16,6 +16,7 @@ import { type Leaving, leavingOf } from './leaving.ts';
 import { costMicroUsd, estimateMicroUsd, type Metered, tokensOf } from './meter.ts';
 import { withModel } from './model-span.ts';
 import type { GatewayCall, GatewayOutcome, GatewayPorts, ObserveGateway } from './ports.ts';
+import { makeTurnEnd } from './turn-end.ts';
 import { makeWatches } from './watch.ts';
 import { makeHeadersFor, type Wire } from './wires.ts';
 import { type GatewayError, refusalError, retryableError, waitSecondsOf } from './wording.ts';
@@ -79,7 +80,10 @@ export const makeServeCall = (
   const admit = makeAdmit(ports);
   const headersFor = makeHeadersFor(wire);
   const brokenStreams = makeBrokenStreams(clock);
-  const attempts = { clock, startWatch: makeWatches(clock) };
+  const endLater = makeTurnEnd(({ response, body }: WholeAnswer) => {
+    if (!response.destroyed) response.end(body);
+  });
+  const attempts = { clock, startWatch: makeWatches(clock), endLater };
 
   /** One attempt with one key, and what is left to say to the client. */
   const tryOnce = async (
