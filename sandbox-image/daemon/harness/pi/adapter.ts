@@ -19,9 +19,12 @@ export type PiLimits = ThreadLimits & Readonly<{ abortLimitMs: number }>;
 const DEFAULT_LIMITS: PiLimits = { ...THREAD_LIMITS, abortLimitMs: 10_000 };
 const MAX_RULES_BYTES = 262_144;
 
-/** Where the image and a checkout have Pi; the package stays unbundled, since extensions import it. */
+/**
+ * Where the image and a checkout have Pi: the few files that Pi's own command runs. They load in half the time of the package's
+ * many modules and give extensions the same packages. Source: docs/decisions/0030.
+ */
 const PI_PLACES = ['../../../node_modules', '../../../programs/node_modules'].map(
-  (folder) => new URL(`${folder}/@earendil-works/pi-coding-agent/dist/index.js`, import.meta.url),
+  (folder) => new URL(`${folder}/@earendil-works/pi-coding-agent/dist/bundle/index.js`, import.meta.url),
 );
 
 /** URL of Pi's entry; undefined when it is not installed. */
