@@ -1,5 +1,7 @@
 // Pi in the daemon's thread beside Pi bare: start to ready beside the import alone, memory, first token, sixty turns.
-// Interleaved: floor, ours, ours, floor. `node test/bench/pi.ts [--rounds 3]`. Writes bench/results/pi.json.
+// Floor: the import of Pi's package, as a person's program has it. Ours loads other files of the same package, so beside it stands
+// the import of just these files as well: what is above it is what the thread and the conversation cost.
+// Interleaved: floor, files, ours, ours, files, floor. `node test/bench/pi.ts [--rounds 3]`. Writes bench/results/pi.json.
 // Never a test: nothing here asserts a time.
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -7,9 +9,9 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
-import { piModule } from '#daemon/harness/pi/adapter.ts';
-import { makePiRig } from '#test/support/pi.ts';
+import { makePiRig, type PiRig } from '#test/support/pi.ts';
 import { median } from '#test/support/statistics.ts';
+import { filesOfThread, packageEntry } from './harness/bare-pi.ts';
 
 const { values: options } = parseArgs({
   options: {
@@ -26,22 +28,34 @@ const cpuMs = (): number => {
   return (user + system) / 1_000;
 };
 
-/** Pi as a person would load it: one import, nothing else. */
-const floor = async (): Promise<Record<string, number>> => {
+/** Loads one module and nothing else. */
+const importOf = async (url: URL): Promise<Record<string, number>> => {
   const before = rssMb();
   const [begin, beginCpu] = [performance.now(), cpuMs()];
-  await import(piModule()?.href ?? '');
+  await import(url.href);
   return { startMs: performance.now() - begin, startCpuMs: cpuMs() - beginCpu, beforeMb: before, rssMb: rssMb() };
 };
 
-/** The adapter: ready means that a prompt would run. */
+/** The adapter, from its call on: ready means that a prompt would run. */
 const ours = async (): Promise<Record<string, number>> => {
   const before = rssMb();
-  const rig = await makePiRig();
-  // The adapter has begun to start its thread; what the rig itself needed before is not counted.
-  const [begin, beginCpu] = [performance.now(), cpuMs()];
-  await rig.ready();
-  const [startMs, startCpuMs] = [performance.now() - begin, cpuMs() - beginCpu];
+  const ready = Promise.withResolvers<Readonly<{ at: number; cpu: number }>>();
+  let [begin, beginCpu] = [0, 0];
+  let started: PiRig | undefined;
+  const look = (): void => {
+    if (started?.harness().health().state === 'ok') ready.resolve({ at: performance.now(), cpu: cpuMs() });
+  };
+  const rig = await makePiRig({
+    // What the rig itself needs before is not counted.
+    starting: () => {
+      [begin, beginCpu] = [performance.now(), cpuMs()];
+    },
+    healthChanged: look,
+  });
+  started = rig;
+  look();
+  const { at, cpu } = await ready.promise;
+  const [startMs, startCpuMs] = [at - begin, cpu - beginCpu];
   const readyMb = rssMb();
   const firstToken = async (text: string): Promise<number> => {
     const from = rig.events.length;
@@ -76,13 +90,20 @@ const ours = async (): Promise<Record<string, number>> => {
   };
 };
 
+const KINDS = ['floor', 'files', 'ours'] as const;
+type Kind = (typeof KINDS)[number];
+const PROGRAMS: Readonly<Record<Kind, () => Promise<Record<string, number>>>> = {
+  floor: () => importOf(packageEntry()),
+  files: () => importOf(filesOfThread()),
+  ours,
+};
 if (options.run !== undefined) {
-  console.log(JSON.stringify(await (options.run === 'floor' ? floor() : ours())));
+  console.log(JSON.stringify(await PROGRAMS[options.run as Kind]()));
   process.exit(0);
 }
 
 const cache = mkdtempSync(join(tmpdir(), 'beeuni-bench-cache-'));
-const run = async (which: string): Promise<Record<string, number>> => {
+const run = async (which: Kind): Promise<Record<string, number>> => {
   const env = { ...process.env, NODE_COMPILE_CACHE: cache, PI_OFFLINE: '1', PI_TELEMETRY: '0' };
   const self = fileURLToPath(import.meta.url);
   const { stdout } = await promisify(execFile)(process.execPath, [self, '--run', which, '--turns', options.turns], {
@@ -91,32 +112,33 @@ const run = async (which: string): Promise<Record<string, number>> => {
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '{}') as Record<string, number>;
 };
 
-await run('floor');
-await run('ours');
-const samples: Record<'floor' | 'ours', Record<string, number>[]> = { floor: [], ours: [] };
+for (const which of KINDS) await run(which);
+const samples: Record<Kind, Record<string, number>[]> = { floor: [], files: [], ours: [] };
 for (let round = 0; round < Number(options.rounds); round += 1) {
-  for (const which of ['floor', 'ours', 'ours', 'floor'] as const) samples[which].push(await run(which));
+  for (const which of [...KINDS, ...KINDS.toReversed()]) samples[which].push(await run(which));
 }
 rmSync(cache, { recursive: true, force: true });
-const medians = (which: 'floor' | 'ours') =>
+const medians = (which: Kind) =>
   Object.fromEntries(
     Object.keys(samples[which][0] ?? {}).map((key) => [
       key,
       Math.round(median(samples[which].map((each) => each[key] ?? 0))),
     ]),
   );
-const ratioOf = (key: string): number => {
-  const of = (which: 'floor' | 'ours') => median(samples[which].map((each) => each[key] ?? 0));
-  return Number((of('ours') / of('floor')).toFixed(2));
-};
+/** Median of the ratios of runs from the same half of a round. */
+const ratioOf = (key: string, beside: Kind): number =>
+  Number(median(samples.ours.map((each, at) => (each[key] ?? 0) / (samples[beside][at]?.[key] ?? 0))).toFixed(2));
 const result = {
   cores: availableParallelism(),
   rounds: Number(options.rounds),
   turns: Number(options.turns),
   floor: medians('floor'),
+  files: medians('files'),
   ours: medians('ours'),
-  startRatio: ratioOf('startMs'),
-  startCpuRatio: ratioOf('startCpuMs'),
+  startRatio: ratioOf('startMs', 'floor'),
+  startCpuRatio: ratioOf('startCpuMs', 'floor'),
+  startRatioOfFiles: ratioOf('startMs', 'files'),
+  startCpuRatioOfFiles: ratioOf('startCpuMs', 'files'),
 };
 mkdirSync('bench/results', { recursive: true });
 writeFileSync('bench/results/pi.json', `${JSON.stringify(result, null, 2)}\n`);

@@ -49,6 +49,9 @@ export type PiRigOptions = Readonly<{
   limits?: Partial<PiLimits>;
   granted?: () => Readonly<Record<string, string>>;
   entry?: URL;
+  /** Called right before the adapter is asked to start. */
+  starting?: () => void;
+  healthChanged?: () => void;
 }>;
 
 /** A running adapter. `restart` ends it and starts another on the same folders. */
@@ -157,7 +160,7 @@ export const makePiRig = async (options: PiRigOptions = {}): Promise<PiRig> => {
       return answer(request, signal);
     },
     output: (line) => output.push(line),
-    healthChanged: () => {},
+    healthChanged: () => options.healthChanged?.(),
     endLeftovers: () => endLeftovers(marker, new Set(), log),
     giveUp: (reason) => gaveUp.push(reason),
     log,
@@ -165,6 +168,7 @@ export const makePiRig = async (options: PiRigOptions = {}): Promise<PiRig> => {
   });
   const begin = (host: HarnessHost) => startHarness(host, { limits: options.limits, entry: options.entry });
   let host = await makeHost();
+  options.starting?.();
   let harness = await begin(host);
 
   const turn = () => {

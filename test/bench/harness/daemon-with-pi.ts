@@ -1,32 +1,37 @@
-// Memory of a daemon with Pi in it beside a process that has only loaded Pi. Gets the environment of compiled code as JSON.
-// Prints one line of JSON. For ../harness.ts.
+// Memory of a daemon with Pi in it beside a process that has only loaded Pi: its package, and the files that the thread loads.
+// Gets the environment of compiled code as JSON. Prints one line of JSON. For ../harness.ts.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { piModule } from '#daemon/harness/pi/adapter.ts';
 import { makeRig } from '#test/harness/rig.ts';
 import { until } from '#test/support/until.ts';
-import { above, daemonMemory, memoryOf } from './memory.ts';
+import { filesOfThread, packageEntry } from './bare-pi.ts';
+import { above, daemonMemory, type Memory, memoryOf } from './memory.ts';
 
 const TURNS = 10;
 const compiled = JSON.parse(process.argv[2] ?? '{}') as Readonly<Record<string, string>>;
 
-/** A process that has loaded Pi and waits. */
-const bare = spawn(
-  process.execPath,
-  [
-    '--input-type=module',
-    '-e',
-    "await import(process.argv[1]); console.log('loaded'); setInterval(() => {}, 1e6)",
-    piModule()?.href ?? '',
-  ],
-  {
-    env: { PATH: process.env['PATH'] ?? '', PI_OFFLINE: '1', PI_TELEMETRY: '0', ...compiled },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  },
-);
-await once(bare.stdout, 'data');
-const bareHarness = memoryOf(bare.pid ?? 0);
-bare.kill('SIGKILL');
+/** Memory of a process that has loaded one module and waits. */
+const memoryWith = async (module: URL): Promise<Memory> => {
+  const bare = spawn(
+    process.execPath,
+    [
+      '--input-type=module',
+      '-e',
+      "await import(process.argv[1]); console.log('loaded'); setInterval(() => {}, 1e6)",
+      module.href,
+    ],
+    {
+      env: { PATH: process.env['PATH'] ?? '', PI_OFFLINE: '1', PI_TELEMETRY: '0', ...compiled },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
+  await once(bare.stdout, 'data');
+  const memory = memoryOf(bare.pid ?? 0);
+  bare.kill('SIGKILL');
+  return memory;
+};
+const bareHarness = await memoryWith(packageEntry());
+const bareFiles = await memoryWith(filesOfThread());
 const rig = await makeRig();
 try {
   const daemon = rig.start({ BEEUNI_HARNESS: 'pi', ...compiled });
@@ -41,8 +46,10 @@ try {
   console.log(
     JSON.stringify({
       bareHarness,
+      bareFiles,
       daemon: ready,
       aboveBareHarness: above(ready, bareHarness),
+      aboveBareFiles: above(ready, bareFiles),
       afterTurns: { turns: TURNS, daemon: daemonMemory(daemon.pid) },
     }),
   );
