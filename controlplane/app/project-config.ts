@@ -7,6 +7,7 @@ import { isModelAllowed, isUsableModel, usableModelNames } from '#schema/rules/c
 import { effectiveAgent, effectiveModel } from '#schema/rules/effective-model.ts';
 import { agentVisionOf, NO_POLICY } from '#schema/settings/agent-policy.ts';
 import type { ProcessLimits } from '#schema/settings/budgets.ts';
+import type { ProviderModel } from '#schema/settings/providers.ts';
 import { MODEL_ROLES } from '#schema/settings/roles.ts';
 import type { ClaimedModel, CompiledAgent } from '#schema/wire/claim.ts';
 import { type AgentPolicyStore, policyOf, type StoredPolicy } from './agent-policies.ts';
@@ -14,7 +15,7 @@ import { grantedSecrets } from './granted-secrets.ts';
 import type { AgentRepoint, ClaimConfig } from './ports.ts';
 import { platformModel } from './project-models.ts';
 import type { ProjectConfig, ProjectStore, ReadSecret, Repositories } from './project-ports.ts';
-import type { ReadRegistry, Registry } from './provider-ports.ts';
+import type { ReadRegistry } from './provider-ports.ts';
 import { resolveRoles } from './role-models.ts';
 import type { SettingsApp } from './settings.ts';
 
@@ -50,7 +51,18 @@ export type ProjectConfigApp = Readonly<{
 
 const MAX_MODELS = 64;
 
-const claimedModel = (name: string, registry: Registry): ClaimedModel | undefined => {
+/**
+ * What a harness may ask for in one answer. Harnesses keep that much of the window free, so half of it is the most: with
+ * the whole window kept free they would compact before every step.
+ */
+const answerTokensOf = (model: ProviderModel): number =>
+  Math.min(model.max_output, Math.max(1, Math.floor(model.context_window / 2)));
+
+/** A model of the registry as a claim names it; undefined for one that it does not hold. */
+export const claimedModel = (
+  name: string,
+  registry: Readonly<{ providers: readonly Readonly<{ id: string; models: readonly ProviderModel[] }>[] }>,
+): ClaimedModel | undefined => {
   const slash = name.indexOf('/');
   const model = registry.providers
     .find(({ id }) => id === name.slice(0, slash))
@@ -60,7 +72,7 @@ const claimedModel = (name: string, registry: Registry): ClaimedModel | undefine
     : {
         name,
         contextWindowTokens: model.context_window,
-        maxOutputTokens: model.max_output,
+        maxOutputTokens: answerTokensOf(model),
         input: [...model.input],
         reasoning: model.reasoning,
         ...(model.variants === undefined ? {} : { variants: model.variants }),

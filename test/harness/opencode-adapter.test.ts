@@ -31,12 +31,12 @@ describe('the OpenCode adapter', { skip, timeout: 600_000 }, () => {
   let answer: (request: HumanRequest) => Promise<HumanAnswer>;
   let turns = 0;
 
-  const submit = (text: string, signal = new AbortController().signal) => {
+  const submit = (text: string, signal = new AbortController().signal, model: string | null = null) => {
     turns += 1;
     const id = String(turns);
     const parts = [{ type: 'text' as const, text }];
     return harness.submit(
-      { turnId: `t${id}`, promptId: `p${id}`, messageId: `m${id}`, parts, agent: null, model: null },
+      { turnId: `t${id}`, promptId: `p${id}`, messageId: `m${id}`, parts, agent: null, model },
       signal,
     );
   };
@@ -82,7 +82,7 @@ describe('the OpenCode adapter', { skip, timeout: 600_000 }, () => {
           },
         ],
         model,
-        models: [model],
+        models: [model, { ...model, name: 'scripted/small', contextWindowTokens: 4_000, maxOutputTokens: 1_000 }],
         unattended: false,
       },
       relay: {
@@ -175,6 +175,15 @@ describe('the OpenCode adapter', { skip, timeout: 600_000 }, () => {
   it('A47 compacts by itself when the context is full, and the turn goes on', async () => {
     assert.deepEqual(await submit('@@overflow 1'), { kind: 'completed' });
     assert.ok(events.some((event) => event.type === 'session.compacted'));
+  });
+
+  it('A47 ends the turn whose first request does not fit the window, and does not compact for ever', async () => {
+    const before = provider.requests.length;
+    const end = await submit('@@say hello', undefined, 'scripted/small');
+    assert.equal(end.kind === 'failed' && end.code, 'context_length');
+    assert.match(end.kind === 'failed' ? end.message : '', /context window/);
+    assert.ok(provider.requests.length - before <= 10, `${provider.requests.length - before} calls of the model`);
+    assert.deepEqual(await submit('@@say fits'), { kind: 'completed' });
   });
 
   it('known-bugs K5 does not execute cut tool arguments, and the next prompt answers', async () => {

@@ -7,6 +7,7 @@ import type { TurnEnd } from '../contract/turn-end.ts';
 import type { Effect } from './map-events.ts';
 import type { Server } from './supervisor.ts';
 import {
+  doesNotFit,
   type TurnStart,
   type TurnWatch,
   turnEndOf,
@@ -67,6 +68,8 @@ type Active = {
   /** No prompt joins any more. */
   closing: boolean;
   readonly waiting: Set<() => void>;
+  /** Ends a turn that cannot come to an end by itself. */
+  giveUp: () => void;
 };
 
 /** The end of a turn whose server is gone. */
@@ -183,9 +186,13 @@ export const createTurnRunner = (ports: TurnRunnerPorts): TurnRunner => {
 
   const follow = async (server: Server, turn: Active, sending: Sending, signal: AbortSignal): Promise<TurnEnd> => {
     const over = new AbortController();
+    let isEnding = false;
     const onAbort = (): void => {
+      if (isEnding) return;
+      isEnding = true;
       void abort(server, over.signal);
     };
+    turn.giveUp = onAbort;
     try {
       await taken(server, turn, sending.send);
       if (signal.aborted) onAbort();
@@ -208,6 +215,7 @@ export const createTurnRunner = (ports: TurnRunnerPorts): TurnRunner => {
     apply: (effect) => {
       if (active === undefined) return;
       active.watch = watchEffect(active.watch, effect);
+      if (doesNotFit(active.watch)) active.giveUp();
       changed(active);
     },
     run: async (server, sending, signal) => {
@@ -219,6 +227,7 @@ export const createTurnRunner = (ports: TurnRunnerPorts): TurnRunner => {
         joins: 0,
         closing: false,
         waiting: new Set(),
+        giveUp: () => {},
       };
       active = own;
       try {

@@ -1,8 +1,9 @@
 // When a prompt is over: only after its own message, its own "busy" and then "idle".
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { ROOT_THREAD } from '../contract/events.ts';
 import type { Effect } from './map-events.ts';
-import { type TurnWatch, turnEndOf, watchEffect, watchOn, watchTurn } from './turn-watch.ts';
+import { doesNotFit, type TurnWatch, turnEndOf, watchEffect, watchOn, watchTurn } from './turn-watch.ts';
 
 const after = (...effects: readonly Effect[]): TurnWatch => effects.reduce(watchEffect, watchTurn('msg_1'));
 const mine: Effect = { kind: 'message', role: 'user', id: 'msg_1', error: undefined };
@@ -11,6 +12,18 @@ const answer = (id: string, error?: { code: 'rate_limit' | 'aborted'; message: s
   role: 'assistant',
   id,
   error,
+});
+const part = (fields: { type: 'step-finish' }): Effect => ({
+  kind: 'emit',
+  event: {
+    type: 'message.part.updated',
+    threadId: ROOT_THREAD,
+    data: { part: { id: 'prt_1', messageId: 'msg_2', ...fields } },
+  },
+});
+const compacted = (auto: boolean): Effect => ({
+  kind: 'emit',
+  event: { type: 'session.compacted', threadId: ROOT_THREAD, data: { auto } },
 });
 const busy: Effect = { kind: 'busy' };
 const idle: Effect = { kind: 'idle' };
@@ -66,6 +79,25 @@ describe('watchEffect', () => {
   it('goes on when the server says that it still works', () => {
     const again = watchOn(after(mine, busy, idle));
     assert.equal(watchEffect(again, idle).phase, 'over');
+  });
+
+  it('A47 gives up a conversation that is too long again and again, right after it was compacted', () => {
+    const step = (): Effect => part({ type: 'step-finish' });
+    const round = [step(), step(), compacted(true)];
+    const still = after(mine, busy, step(), ...round, ...round, ...round);
+    assert.equal(doesNotFit(still), false);
+    const stuck = round.reduce(watchEffect, still);
+    assert.equal(doesNotFit(stuck), true);
+    const end = turnEndOf(watchEffect(stuck, idle));
+    assert.equal(end.kind === 'failed' && end.code, 'context_length');
+  });
+
+  it('A47 goes on where a compaction made room for two steps, or where somebody asked for it', () => {
+    const step = (): Effect => part({ type: 'step-finish' });
+    const work = [step(), step(), step(), compacted(true)];
+    assert.equal(doesNotFit(after(mine, busy, ...work, ...work, ...work, ...work, ...work)), false);
+    const asked = [step(), compacted(false)];
+    assert.equal(doesNotFit(after(mine, busy, ...asked, ...asked, ...asked, ...asked, ...asked)), false);
   });
 
   it('reports an aborted answer as aborted', () => {

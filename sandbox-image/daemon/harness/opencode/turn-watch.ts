@@ -3,6 +3,7 @@
 // belongs to something older; after "over" only the late end of an own answer still counts. Prompts that joined on the
 // way must be in the session too before an idle counts. Must not know HTTP. Source: harness-runtimes §2.4, A146.
 import type { TurnEnd } from '../contract/adapter.ts';
+import { type HarnessEvent, ROOT_THREAD } from '../contract/events.ts';
 import type { TurnError } from '../contract/turn-error.ts';
 import type { Effect } from './map-events.ts';
 
@@ -25,7 +26,14 @@ export type TurnWatch = Readonly<{
   error: TurnError | undefined;
   settled: boolean;
   assistantIds: ReadonlySet<string>;
+  /** Automatic compactions in a row that made room for one step of the model at most. */
+  fruitless: number;
+  /** Steps of the model since the last compaction, that of the next compaction included. */
+  steps: number;
 }>;
+
+/** So many compactions in a row that made no room are the end of a turn: each costs two calls of the model. */
+const MOST_FRUITLESS = 4;
 
 /** A prompt that was just sent; `messageId` sorts after everything that the session holds. */
 export const watchTurn = (messageId: string, starts: TurnStart = 'prompt'): TurnWatch => ({
@@ -36,7 +44,20 @@ export const watchTurn = (messageId: string, starts: TurnStart = 'prompt'): Turn
   error: undefined,
   settled: true,
   assistantIds: new Set(),
+  fruitless: 0,
+  steps: 0,
 });
+
+const onEvent = (watch: TurnWatch, event: HarnessEvent): TurnWatch => {
+  if (event.threadId !== ROOT_THREAD) return watch;
+  if (event.type === 'message.part.updated' && event.data.part.type === 'step-finish') {
+    return { ...watch, steps: watch.steps + 1 };
+  }
+  if (event.type !== 'session.compacted') return watch;
+  const isAgain = watch.fruitless > 0 && watch.steps <= 2;
+  const fruitless = isAgain ? watch.fruitless + 1 : 1;
+  return { ...watch, fruitless: event.data.auto ? fruitless : 0, steps: 0 };
+};
 
 const onAnswer = (watch: TurnWatch, id: string, error: TurnError | undefined): TurnWatch => {
   // Ids sort by time: an answer below our message ends something older, as late as it comes.
@@ -77,6 +98,8 @@ export const watchEffect = (watch: TurnWatch, effect: Effect): TurnWatch => {
   }
   if (watch.phase === 'over') return watch;
   switch (effect.kind) {
+    case 'emit':
+      return onEvent(watch, effect.event);
     case 'message':
       return onQuestion(watch, effect.id);
     case 'busy':
@@ -93,9 +116,22 @@ export const watchEffect = (watch: TurnWatch, effect: Effect): TurnWatch => {
 /** The watch of a turn whose "over" was a mistake: the server says that it still works. */
 export const watchOn = (watch: TurnWatch): TurnWatch => ({ ...watch, phase: 'running' });
 
+/**
+ * Whether OpenCode would compact for ever: what it cannot leave out (its own prompt, the rules, the summary) is above the
+ * model's window. It knows no end of this itself. Source: A47.
+ */
+export const doesNotFit = (watch: TurnWatch): boolean => watch.fruitless >= MOST_FRUITLESS;
+
 /** How a turn that is over ended. */
 export const turnEndOf = (watch: TurnWatch): TurnEnd => {
   const { error } = watch;
+  if (doesNotFit(watch)) {
+    return {
+      kind: 'failed',
+      code: 'context_length',
+      message: `the conversation is above the model's context window right after it was compacted, ${MOST_FRUITLESS} times in a row; choose a model with a larger one`,
+    };
+  }
   // OpenCode goes idle without a word when it dies of a prompt inside (measured: a tool file that does not load).
   const isMute = watch.starts === 'prompt' && watch.assistantIds.size === 0;
   if (error === undefined && isMute) {
