@@ -29,8 +29,13 @@ export type BudgetMarks = Readonly<{
   list: () => Promise<readonly MarkedBudget[]>;
   /** What is spent of budgets of projects, marked or not; those that nothing is spent of are left out. */
   spent: (keys: readonly BudgetKey[]) => Promise<readonly Readonly<BudgetKey & { spentMicroUsd: number }>[]>;
-  /** What projects say: these are reached, no other is. */
-  setProjects: (reached: readonly Readonly<{ uid: string; message: string }>[]) => Promise<void>;
+  /** How many turns projects began since a UTC day began; those that began none are left out. */
+  turns: (
+    projectUids: readonly string[],
+    day: string,
+  ) => Promise<readonly Readonly<{ projectUid: string; turns: number }>[]>;
+  /** What projects say: these are reached, no other is. `isRuns`: it is the turns of the day, and not money. */
+  setProjects: (reached: readonly Readonly<{ uid: string; isRuns: boolean; message: string }>[]) => Promise<void>;
 }>;
 
 /** What the watch needs. */
@@ -66,16 +71,24 @@ export const dollars = (microUsd: number): string => {
   return `${whole}.${part.replace(/0{1,4}$/, '')} USD`;
 };
 
-/** What is said of a project whose budget is used up: which, and what to do. `nowMs` is in its period. */
-export const projectBudgetText = ({ scope, limitMicroUsd }: BudgetLimit, nowMs: number): string => {
-  const isDay = scope === 'project_day';
+const remedy = (field: string, isDay: boolean, nowMs: number): string => {
   const now = new Date(nowMs);
   const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
   const end = isDay ? Date.UTC(year, month, now.getUTCDate() + 1) : Date.UTC(year, month + 1, 1);
-  const [what, field] = isDay ? ['daily', 'dailyBudgetMicroUSD'] : ['monthly', 'monthlyBudgetMicroUSD'];
   const from = new Date(end).toISOString().replace('.000Z', 'Z');
-  return `the ${what} budget of ${dollars(limitMicroUsd)} is used up; raise spec.limits.${field} of the Project, or wait until ${from}`;
+  return `raise spec.limits.${field} of the Project, or wait until ${from}`;
 };
+
+/** What is said of a project whose budget is used up: which, and what to do. `nowMs` is in its period. */
+export const projectBudgetText = ({ scope, limitMicroUsd }: BudgetLimit, nowMs: number): string => {
+  const isDay = scope === 'project_day';
+  const [what, field] = isDay ? ['daily', 'dailyBudgetMicroUSD'] : ['monthly', 'monthlyBudgetMicroUSD'];
+  return `the ${what} budget of ${dollars(limitMicroUsd)} is used up; ${remedy(field, isDay, nowMs)}`;
+};
+
+/** As projectBudgetText, for the turns of the day. */
+export const projectRunsText = (limit: number, nowMs: number): string =>
+  `the ${limit} turns of this UTC day are begun; ${remedy('dailyRuns', true, nowMs)}`;
 
 /** The limit of a marked budget as it is now: undefined when there is none, or its period is over. */
 export const currentLimit = (
@@ -98,15 +111,25 @@ export const makeBudgetWatch = (ports: BudgetWatchPorts): BudgetWatch => {
 
   /** Looks at all projects with one question: a limit may be lowered below what is spent when nobody calls. */
   const lookAtProjects = async (): Promise<void> => {
-    const limits = ports
-      .listProjects()
-      .flatMap((project) => callLimits(undefined, project, clock.nowMs()).budgets)
-      .filter(({ scope }) => scope !== 'session');
+    const nowMs = clock.nowMs();
+    const all = ports.listProjects().map((project) => callLimits(undefined, project, nowMs));
+    const limits = all.flatMap(({ budgets }) => budgets);
     const spent = new Map((await marks.spent(limits)).map((row) => [keyOf(row), row.spentMicroUsd]));
     const reached = limits.filter((limit) => (spent.get(keyOf(limit)) ?? 0) >= limit.limitMicroUsd);
-    // Of a day and a month that are both used up, the month is told: it lasts longer, and it comes last.
-    const texts = new Map(reached.map((limit) => [limit.uid, projectBudgetText(limit, clock.nowMs())]));
-    await marks.setProjects([...texts].map(([uid, message]) => ({ uid, message })));
+    const runs = all.flatMap((limit) => limit.runs ?? []);
+    const day = new Date(nowMs).toISOString().slice(0, 10);
+    const begun = await marks.turns(
+      runs.map(({ projectUid }) => projectUid),
+      day,
+    );
+    const turns = new Map(begun.map((row) => [row.projectUid, row.turns]));
+    const usedUp = runs.filter(({ projectUid, limit }) => (turns.get(projectUid) ?? 0) >= limit);
+    // What lasts longest is told, so it comes last: turns and money of the day, then those of the month.
+    const texts = new Map<string, Readonly<{ isRuns: boolean; message: string }>>([
+      ...usedUp.map((run) => [run.projectUid, { isRuns: true, message: projectRunsText(run.limit, nowMs) }] as const),
+      ...reached.map((limit) => [limit.uid, { isRuns: false, message: projectBudgetText(limit, nowMs) }] as const),
+    ]);
+    await marks.setProjects([...texts].map(([uid, what]) => ({ uid, ...what })));
   };
 
   const look = async (): Promise<void> => {

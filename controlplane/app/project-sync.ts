@@ -118,9 +118,11 @@ const runningFact = ({ uid, request, fact }: StoredProject): ProjectFact =>
           invalid: [],
         },
         release: releaseOf(request),
-        budget: { reached: false, message: '' },
+        budget: NOTHING_REACHED,
       }
     : { ...fact, generation: request.generation, syncToken: request.syncToken, state: 'running' };
+
+const NOTHING_REACHED: ProjectFact['budget'] = { reached: false, runsReached: false, message: '' };
 
 /** Makes the functions. */
 export const makeProjectSync = (ports: ProjectSyncPorts): ProjectSync => {
@@ -218,7 +220,7 @@ export const makeProjectSync = (ports: ProjectSyncPorts): ProjectSync => {
       models,
       release: releaseOf(request),
       // Kept by who watches budgets.
-      budget: before?.budget ?? { reached: false, message: '' },
+      budget: before?.budget ?? NOTHING_REACHED,
     };
     const isNews = before === undefined || !sameFact(before, fact);
     await store.saveResult(uid, { fact, config: manifest.config, dueAt: dueAfter(request, fact), isNews });

@@ -2,7 +2,15 @@
 // operator is told. Each may be repeated. Must not know why a budget is reached. Source: 20-control-plane §8, §10.
 import type { BudgetMarks, ReachedBudget } from '../app/budget-watch.ts';
 import type { BudgetKey } from '../gateway/budgets.ts';
-import { clearReached, listReached, lockSpend, markReached, setProjectBudgets, spentOfProjects } from './budgets.ts';
+import {
+  clearReached,
+  listReached,
+  lockSpend,
+  markReached,
+  setProjectBudgets,
+  spentOfProjects,
+  turnsSince,
+} from './budgets.ts';
 import { ROOT_THREAD } from './end-turns.ts';
 import { advanceLogs, insertEvents } from './events.ts';
 import { raiseFact, raiseFacts } from './facts.ts';
@@ -76,6 +84,13 @@ export const makeBudgetMarks = (database: Database, newId: () => string): Budget
           uid: row.uid,
           period: row.period,
           spentMicroUsd: row.spent_micro_usd,
+        })),
+  turns: async (projectUids, day) =>
+    projectUids.length === 0
+      ? []
+      : (await database.query(turnsSince(projectUids, day))).map((row) => ({
+          projectUid: row.project_uid,
+          turns: row.turns,
         })),
   setProjects: (reached) =>
     database.withTransaction(async (query) => {

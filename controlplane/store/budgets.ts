@@ -102,17 +102,28 @@ export const makeLeaseBudget =
       return { spentMicroUsd, othersMicroUsd: row?.others ?? 0, heldMicroUsd: row?.held_micro_usd ?? 0 };
     });
 
-/** Sets what projects say about their budgets: those of the list are reached, with a message each, no other is. */
+/** How many turns each of these projects began since a day began; those that began none are left out. */
+export const turnsSince = (
+  projectUids: readonly string[],
+  day: string,
+): Statement<{ project_uid: string; turns: number }> => ({
+  text: `select s.project_uid, count(*)::bigint as turns from sessions s join turns t on t.session_uid = s.uid
+    where s.project_uid = any($1::text[]) and t.taken_at >= ($2 || 'T00:00:00Z')::timestamptz group by s.project_uid`,
+  values: [projectUids, day],
+});
+
+/** Sets what projects say about their limits: those of the list are reached, with a message each, no other is. */
 export const setProjectBudgets = (
-  reached: readonly Readonly<{ uid: string; message: string }>[],
+  reached: readonly Readonly<{ uid: string; isRuns: boolean; message: string }>[],
 ): Statement<{ uid: string; fact: ProjectFact }> => ({
   text: `with wanted as (
-      select p.uid, jsonb_build_object('reached', r.uid is not null, 'message', coalesce(r.message, '')) as budget
-      from projects p left join unnest($1::text[], $2::text[]) as r(uid, message) on r.uid = p.uid
+      select p.uid, jsonb_build_object('reached', coalesce(not r.is_runs, false),
+        'runsReached', coalesce(r.is_runs, false), 'message', coalesce(r.message, '')) as budget
+      from projects p left join unnest($1::text[], $2::bool[], $3::text[]) as r(uid, is_runs, message) on r.uid = p.uid
       where p.fact is not null
     )
     update projects p set fact = jsonb_set(p.fact::jsonb, '{budget}', w.budget) from wanted w
     where w.uid = p.uid and (p.fact::jsonb -> 'budget') is distinct from w.budget
     returning p.uid, p.fact`,
-  values: [reached.map(({ uid }) => uid), reached.map(({ message }) => message)],
+  values: [reached.map(({ uid }) => uid), reached.map(({ isRuns }) => isRuns), reached.map(({ message }) => message)],
 });

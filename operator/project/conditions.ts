@@ -126,6 +126,7 @@ const withinLimits = (o: ObservedProject): ConditionNote => {
     if (before !== undefined) return before;
   }
   if (o.fact?.budget.reached === true) return note(type, 'False', 'BudgetReached', o.fact.budget.message);
+  if (o.fact?.budget.runsReached === true) return note(type, 'False', 'RunsReached', o.fact.budget.message);
   const unfinished = o.sessions.filter(({ finished, deleting }) => !finished && !deleting).length;
   const { maxSessions } = o.project.spec.limits;
   return unfinished >= maxSessions

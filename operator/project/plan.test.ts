@@ -112,7 +112,13 @@ controllerSuite<ObservedProject>({
     'private network asked for': () =>
       synced({ egress: { mode: 'AllowList', allow: [{ cidr: '10.0.0.0/8', ports: [{ port: 443 }] }] } }),
     suspended: () => synced({ operatingMode: 'Suspended' }),
-    'budget reached': () => synced({}, { budget: { reached: true, message: 'the daily budget of 5 USD is used up' } }),
+    'budget reached': () =>
+      synced({}, { budget: { reached: true, runsReached: false, message: 'the daily budget of 5 USD is used up' } }),
+    'runs reached': () =>
+      synced(
+        {},
+        { budget: { reached: false, runsReached: true, message: 'the 20 turns of this UTC day are used up' } },
+      ),
     'control plane down': () => synced({}, {}, { controlPlane: { state: 'down', lastContactMs: NOON_MS - 40_000 } }),
     'operator just started': () =>
       synced(

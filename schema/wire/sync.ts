@@ -147,7 +147,11 @@ export const projectFact = z.object({
     current: z.string().nullable(),
     commit: z.string().nullable(),
   }),
-  budget: z.object({ reached: z.boolean(), message: z.string().max(512) }),
+  budget: z.object({
+    reached: z.boolean().describe('the money of a day or month is used up'),
+    runsReached: z.boolean().default(false).describe('the turns of the day are used up'),
+    message: z.string().max(512),
+  }),
 });
 
 /** What the control plane knows of a session. A fact of another pod uid than status.pod.uid is ignored. */

@@ -359,7 +359,11 @@ test('§10 a daily budget that is lowered below what is spent is told without a 
   const project = { current: aProject({ limits: { dailyBudgetMicroUSD: 100_000 } }) };
   const { uid, name, namespace } = project.current.metadata;
   const store = makeProjectStore(database.pool);
-  const fact = { uid, models: { registryGeneration: 0 }, budget: { reached: false, message: '' } } as ProjectFact;
+  const fact = {
+    uid,
+    models: { registryGeneration: 0 },
+    budget: { reached: false, runsReached: false, message: '' },
+  } as ProjectFact;
   await store.saveRequest({ uid, name, namespace } as never, {} as never, new Date().toISOString());
   const save = () => store.saveResult(uid, { fact, config: undefined, dueAt: null, isNews: true } as never);
   await save();
@@ -385,5 +389,50 @@ test('§10 a daily budget that is lowered below what is spent is told without a 
   await save();
   const message =
     'the daily budget of 0.0001 USD is used up; raise spec.limits.dailyBudgetMicroUSD of the Project, or wait until 2032-01-01T00:00:00Z';
-  assert.deepEqual((await store.find(uid))?.fact?.budget, { reached: true, message });
+  assert.deepEqual((await store.find(uid))?.fact?.budget, { reached: true, runsReached: false, message });
+});
+
+test('§2 a project says that the turns of its day are used up, and no longer once it may begin more', async () => {
+  const project = { current: aProject({ limits: { dailyRuns: 2 } }) };
+  const { name, namespace } = project.current.metadata;
+  const uid = 'project-1';
+  project.current = { ...project.current, metadata: { ...project.current.metadata, uid } };
+  const store = makeProjectStore(database.pool);
+  const fact = { uid, models: { registryGeneration: 0 }, budget: { reached: false, runsReached: false, message: '' } };
+  await store.saveRequest({ uid, name, namespace } as never, {} as never, new Date().toISOString());
+  await store.saveResult(uid, { fact, config: undefined, dueAt: null, isNews: true } as never);
+  const watch = makeBudgetWatch({
+    marks: makeBudgetMarks(database.pool, randomUUID),
+    findSession: () => undefined,
+    findProject: () => project.current,
+    listProjects: () => [project.current],
+    clock: systemClock,
+    log: createLogger({ level: 'error', write: () => undefined }),
+  });
+  const stored = storedSessions(database.pool);
+  const begun = Number(
+    (
+      await database.pool.query<{ count: string }>({
+        text: `select count(*) from turns t join sessions s on s.uid = t.session_uid where s.project_uid = $1`,
+        values: [uid],
+      })
+    )[0]?.count,
+  );
+  const says = async (dailyRuns: number) => {
+    const limits = { ...project.current.spec.limits, dailyRuns };
+    project.current = { ...project.current, spec: { ...project.current.spec, limits } };
+    await watch.look();
+    return (await store.find(uid))?.fact?.budget;
+  };
+  assert.equal((await says(begun + 1))?.runsReached, false);
+  const claim = await stored.claim('daily');
+  await stored.inbox.admit(aSessionKey('daily'), aPrompt('daily', 'm1'));
+  await stored.take(claim);
+  const full = await says(begun + 1);
+  assert.deepEqual([full?.reached, full?.runsReached], [false, true]);
+  assert.match(
+    full?.message ?? '',
+    /^the \d+ turns of this UTC day are begun; raise spec\.limits\.dailyRuns of the Project/,
+  );
+  assert.equal((await says(begun + 2))?.runsReached, false);
 });

@@ -101,7 +101,7 @@ export const aProjectFact = (changes: Partial<ProjectFact> = {}, manifest: Manif
     invalid: [],
   },
   release: { reason: 'Published', current: RELEASE, commit: COMMIT },
-  budget: { reached: false, message: '' },
+  budget: { reached: false, runsReached: false, message: '' },
   ...changes,
 });
 
