@@ -43,13 +43,12 @@ test('every error code is raised', () => {
   assert.deepEqual(unraised, []);
 });
 
-/** Reasons of features that are not built: releases, counted runs, and events of the kubelet about images. */
+/** Reasons of features that are not built: releases, and events of the kubelet about images. */
 const UNREACHED_REASONS = [
   'Project ReleasePublished BuildFailed',
   'Project ReleasePublished Published',
   'Project ReleasePublished Publishing',
   'Project ReleasePublished Quarantined',
-  'Project WithinLimits RunsReached',
   'Session SandboxReady ImagePulling',
 ];
 
