@@ -50,12 +50,16 @@ const DEFAULT_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10
 /** Raw label values that are remembered; beyond it they are judged again each time. */
 const MAX_REMEMBERED = 2_000;
 
+/** Slots by raw label values: a level for each label, so that no text is put together for a look. */
+type Level = { slot: Slot | undefined; readonly next: Map<string, Level> };
+const newLevel = (): Level => ({ slot: undefined, next: new Map() });
+
 /** Finds the slot of label values. Raw values are remembered, closed ones decide. */
 const slotsOf = (metric: Metric, bounds: readonly number[]) => {
   const names = Object.keys(metric.labels);
-  const [only, ...others] = names;
   const slots = new Map<string, Slot>();
-  const remembered = new Map<string, Slot>();
+  let remembered = newLevel();
+  let rememberedCount = 0;
   const judge = (labels: Readonly<Record<string, string>>): Slot => {
     const closed: Record<string, string> = {};
     for (const name of names) {
@@ -71,20 +75,34 @@ const slotsOf = (metric: Metric, bounds: readonly number[]) => {
     slots.set(text, slot);
     return slot;
   };
-  const find = (labels: Readonly<Record<string, string>>): Slot => {
-    let raw = only === undefined ? '' : (labels[only] ?? OTHER_LABEL);
-    for (const name of others) raw += `\u0000${labels[name] ?? OTHER_LABEL}`;
-    const held = remembered.get(raw);
-    if (held !== undefined) return held;
+  const remember = (labels: Readonly<Record<string, string>>): Slot => {
     const slot = judge(labels);
-    if (remembered.size < MAX_REMEMBERED) remembered.set(raw, slot);
+    if (rememberedCount >= MAX_REMEMBERED) return slot;
+    rememberedCount += 1;
+    let level = remembered;
+    for (const name of names) {
+      const value = labels[name] ?? OTHER_LABEL;
+      const next = level.next.get(value) ?? newLevel();
+      level.next.set(value, next);
+      level = next;
+    }
+    level.slot = slot;
     return slot;
   };
+  const find = (labels: Readonly<Record<string, string>>): Slot => {
+    let level: Level | undefined = remembered;
+    for (const name of names) {
+      level = level.next.get(labels[name] ?? OTHER_LABEL);
+      if (level === undefined) return remember(labels);
+    }
+    return level.slot ?? remember(labels);
+  };
   // Without labels there is one series, which is there from the start.
-  if (only === undefined) find({});
+  if (names.length === 0) find({});
   const forget = (): void => {
     slots.clear();
-    remembered.clear();
+    remembered = newLevel();
+    rememberedCount = 0;
   };
   return { slots, find, forget };
 };

@@ -22,7 +22,7 @@ export type AttemptEnd =
   | Readonly<{ kind: 'refused'; refusal: UpstreamRefusal }>
   | Readonly<{ kind: 'silent'; why: CallEnd | undefined; error: unknown; metered: Metered | undefined }>;
 
-/** What an attempt is made with. `headers`: lines with their ends. `startedMs`: when the call began. */
+/** What an attempt is made with; it gives its place back when it ends. `headers`: lines with their ends. `startedMs`: when the call began. */
 export type AttemptRequest = Readonly<{
   wire: Wire;
   slot: UpstreamSlot;
@@ -198,6 +198,7 @@ class RunningAttempt implements Attempt, UpstreamHandler {
   #finish(end: AttemptEnd): void {
     this.#watch.stop();
     if (this.#goOn !== undefined) this.#request.response.off('drain', this.#goOn);
+    this.#request.slot.release();
     this.#settle(end);
   }
 

@@ -101,6 +101,22 @@ class TakenHold implements Hold {
   }
 }
 
+/** The same amount in each of some budgets. */
+class EvenHold implements Hold {
+  readonly #entries: readonly Entry[];
+  readonly #amount: number;
+  constructor(entries: readonly Entry[], amount: number) {
+    this.#entries = entries;
+    this.#amount = amount;
+  }
+  settle(costMicroUsd: number): void {
+    for (const entry of this.#entries) {
+      entry.reserved -= this.#amount;
+      entry.pending += costMicroUsd;
+    }
+  }
+}
+
 const NO_HOLD: Hold = { settle: () => undefined };
 
 /** Makes the budgets. */
@@ -112,7 +128,7 @@ export const makeBudgets = (
   const ranks = new Map<string, number>();
   const keyOf = (key: BudgetKey): string => `${key.scope} ${key.uid} ${key.period}`;
   const free = (entry: Entry): number => entry.held - entry.pending - entry.reserved;
-  const isFresh = (entry: Entry): boolean => clock.monotonicMs() - entry.leasedAtMs < FRESH_MS;
+  const isFresh = (entry: Entry, nowMs: number): boolean => nowMs - entry.leasedAtMs < FRESH_MS;
 
   const entryOf = (limit: BudgetLimit): Entry => {
     const key = keyOf(limit);
@@ -169,7 +185,7 @@ export const makeBudgets = (
 
   /** Sets aside in one budget; the amount, or why not. */
   const reserve = async (limit: BudgetLimit, entry: Entry, estimate: number): Promise<number | 'reached' | 'held'> => {
-    const isEnough = (): boolean => isFresh(entry) && free(entry) >= estimate;
+    const isEnough = (): boolean => isFresh(entry, clock.monotonicMs()) && free(entry) >= estimate;
     for (let round = 0; round < MAX_ROUNDS && !isEnough(); round += 1) {
       try {
         // Calls that wait together share a lease, so one of them may need another.
@@ -251,12 +267,12 @@ export const makeBudgets = (
       const estimate = Math.max(1, estimateMicroUsd);
       if (limits.runs !== undefined) return takeAll(limits, estimate, turnId);
       const found = entriesOf(limits);
+      const nowMs = clock.monotonicMs();
       for (const entry of found) {
-        if (!isFresh(entry) || free(entry) < estimate) return takeAll(limits, estimate, turnId);
+        if (!isFresh(entry, nowMs) || free(entry) < estimate) return takeAll(limits, estimate, turnId);
       }
-      const taken = found.map((entry) => ({ entry, amount: estimate }));
       for (const entry of found) entry.reserved += estimate;
-      return new TakenHold(taken);
+      return new EvenHold(found, estimate);
     },
     lowestRests: () => {
       let all = 1;

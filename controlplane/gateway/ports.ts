@@ -19,6 +19,7 @@ export type GatewayCall = Readonly<{
 
 /** One model call, as it is kept. Units: tokens, bytes, milliseconds, micro-USD. `at` is when it began, RFC 3339. */
 export type UsageRow = Readonly<{
+  /** A UUID; of a call of a sandbox it is the id of its request, as in logs and in `x-request-id`. */
   id: string;
   at: string;
   namespace: string;
@@ -118,7 +119,6 @@ export type GatewayPorts = Readonly<{
   running: Pick<RunningCalls, 'begin' | 'end'>;
   usage: UsageRecorder;
   clock: Clock;
-  newId: () => string;
   log: Logger;
   maxRequestBytes: number;
   /** Largest request of a run, by the settings that it was given; absent is `maxRequestBytes` alone. Units: bytes. */

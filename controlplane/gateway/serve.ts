@@ -5,7 +5,7 @@ import { TURN_HEADER } from '#schema/wire/gateway.ts';
 import type { ProviderKey } from '../app/provider-ports.ts';
 import type { Revocation } from '../app/running-calls.ts';
 import { type Admitted, isGatewayError, makeAdmit, type Target } from './admit.ts';
-import { type AttemptEnd, startAttempt, type WholeAnswer } from './attempt.ts';
+import { type Attempt, type AttemptEnd, startAttempt, type WholeAnswer } from './attempt.ts';
 import { makeBrokenStreams } from './broken-streams.ts';
 import type { Hold } from './budgets.ts';
 import { takesTier } from './effort.ts';
@@ -16,6 +16,7 @@ import { type Leaving, leavingOf } from './leaving.ts';
 import { costMicroUsd, estimateMicroUsd, type Metered, tokensOf } from './meter.ts';
 import { withModel } from './model-span.ts';
 import type { GatewayCall, GatewayOutcome, GatewayPorts, ObserveGateway } from './ports.ts';
+import { makeTimeText } from './time-text.ts';
 import { makeTurnEnd } from './turn-end.ts';
 import { makeWatches } from './watch.ts';
 import { makeHeadersFor, type Wire } from './wires.ts';
@@ -80,25 +81,25 @@ export const makeServeCall = (
   const admit = makeAdmit(ports);
   const headersFor = makeHeadersFor(wire);
   const brokenStreams = makeBrokenStreams(clock);
+  const timeText = makeTimeText();
   const endLater = makeTurnEnd(({ response, body }: WholeAnswer) => {
     if (!response.destroyed) response.end(body);
   });
   const attempts = { clock, startWatch: makeWatches(clock), endLater };
 
-  /** One attempt with one key, and what is left to say to the client. */
-  const tryOnce = async (
+  /** Starts an attempt with one key. Errors: those of taking a place at the provider. */
+  const startTry = (
     call: GatewayCall,
     admitted: Admitted,
     target: Target,
     key: ProviderKey | undefined,
     startedMs: number,
-    leaving: Leaving,
-  ): Promise<AttemptEnd> => {
+  ): Attempt => {
     const slot = ports.upstreams.take(target.provider);
     try {
       const { model } = target;
       const body = withModel(admitted.bytes, admitted.span, model.id, (tier) => !takesTier(tier, model));
-      const attempt = startAttempt(attempts, {
+      return startAttempt(attempts, {
         wire,
         slot,
         headers: headersFor(target.provider, {
@@ -119,13 +120,9 @@ export const makeServeCall = (
         ],
         startedMs,
       });
-      leaving.current = attempt;
-      leaving.use = { providerId: target.provider.id, key: key?.secret };
-      return await attempt.end;
-    } finally {
-      leaving.current = undefined;
-      leaving.use = undefined;
+    } catch (error) {
       slot.release();
+      throw error;
     }
   };
 
@@ -174,6 +171,17 @@ export const makeServeCall = (
     return outcome(kind, 502, code);
   };
 
+  const allRest = (pool: string, keys: readonly ProviderKey[]): Tried => ({
+    error: retryableError(
+      429,
+      'rate_limited',
+      'every key of the provider rests; try again later',
+      keyPools.waitMs(pool, keys) / 1_000,
+    ),
+    kind: 'refused',
+    mayFallBack: true,
+  });
+
   /** Tries the keys of a target until one is not asked to slow down. */
   const tryTarget = async (
     call: GatewayCall,
@@ -192,24 +200,21 @@ export const makeServeCall = (
     }
     const usable: readonly (ProviderKey | undefined)[] =
       keys.length === 0 ? [undefined] : keyPools.usable(pool, keys, call.identity.sessionUid);
-    let last: Tried = {
-      error: retryableError(
-        429,
-        'rate_limited',
-        'every key of the provider rests; try again later',
-        keyPools.waitMs(pool, keys) / 1_000,
-      ),
-      kind: 'refused',
-      mayFallBack: true,
-    };
-    for (const [at, key] of usable.entries()) {
+    let last: Tried | undefined;
+    for (let at = 0; at < usable.length; at += 1) {
       if (leaving.isGone || leaving.revoked !== undefined) break;
       if (at > 0) observe.rotated();
+      const key = usable[at];
       let end: AttemptEnd;
       try {
-        end = await tryOnce(call, admitted, target, key, startedMs, leaving);
+        leaving.current = startTry(call, admitted, target, key, startedMs);
+        leaving.use = { providerId: provider.id, key: key?.secret };
+        end = await leaving.current.end;
       } catch (error) {
         return { error: wordOf(error), kind: 'refused', mayFallBack: true };
+      } finally {
+        leaving.current = undefined;
+        leaving.use = undefined;
       }
       if (end.kind === 'whole') {
         brokenStreams.whole(call.identity.sessionUid);
@@ -250,7 +255,7 @@ export const makeServeCall = (
     if (leaving.revoked !== undefined) {
       return { error: revokedError(leaving.revoked), kind: 'revoked', mayFallBack: false };
     }
-    if (!leaving.isGone) return last;
+    if (!leaving.isGone) return last ?? allRest(pool, keys);
     return { outcome: { kind: 'client_left', target, status: 499, code: null, metered: undefined, firstByteMs: null } };
   };
 
@@ -298,12 +303,12 @@ export const makeServeCall = (
     const { identity } = call;
     const { target, metered } = outcome;
     const requestBytes = admitted.bytes.length;
-    const { estimated, ...tokens } = tokensOf(metered, requestBytes);
+    const tokens = tokensOf(metered, requestBytes);
     const cost = costMicroUsd(tokens, target.model);
     const durationMs = clock.monotonicMs() - startedMs;
     hold.settle(cost);
     ports.usage.record({
-      id: ports.newId(),
+      id: call.requestId,
       at,
       namespace: identity.namespace,
       projectUid: identity.projectUid,
@@ -317,7 +322,6 @@ export const makeServeCall = (
       status: outcome.status,
       code: outcome.code,
       ...tokens,
-      estimated,
       costMicroUsd: cost,
       firstByteMs: outcome.firstByteMs,
       durationMs: Math.round(durationMs),
@@ -356,7 +360,7 @@ export const makeServeCall = (
       if (isGatewayError(admitted)) return refuse(call, admitted, 'refused', provider, startedMs);
       provider = admitted.target.provider.id;
       const nowMs = clock.nowMs();
-      const at = new Date(nowMs).toISOString();
+      const at = timeText(nowMs);
       const { target, span, bytes } = admitted;
       const estimate = estimateMicroUsd(
         { requestBytes: bytes.length, maxOutputTokens: span.maxOutputTokens, modelMaxOutput: target.model.max_output },

@@ -130,7 +130,6 @@ export const wireGateway = (wiring: GatewayWiring): GatewaySide => {
     running,
     usage,
     clock,
-    newId: () => randomUUID(),
     log,
     maxRequestBytes: wiring.maxRequestBytes,
     ceilingOfRun: wiring.ceilingOfRun,

@@ -161,6 +161,12 @@ test('FC9 a body above the ceiling, a compressed one and one that is no JSON are
   assert.equal(chunked, 413);
 });
 
+test('the row of a call has the id of its request, so that an answer and a log line lead to what they cost', async () => {
+  const answer = await ask('hello');
+  await until('a row', () => usage.length === 1);
+  assert.equal(usage[0]?.id, answer.headers['x-request-id']);
+});
+
 test('FC1 a stream without its end becomes an error event, never a made-up stop, and asks for one more call at most', async () => {
   const answer = await ask('@@truncate');
   assert.equal(answer.status, 200);

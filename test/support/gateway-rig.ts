@@ -1,6 +1,5 @@
 // The model gateway on a listening server of ours, with everything behind it in memory: for tests of what passes through.
 // A credential `bs_<name>` is the session of that name. Must not know any single test.
-import { randomUUID } from 'node:crypto';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { systemClock } from '#base/clock.ts';
 import { ConflictError, UnauthenticatedError, UnavailableError } from '#base/errors.ts';
@@ -147,7 +146,6 @@ export const startGatewayRig = async (
     running,
     usage: { record: (row) => usage.push(row), isFull: () => state.usageIsFull },
     clock: systemClock,
-    newId: randomUUID,
     log,
     maxRequestBytes: options.maxRequestBytes ?? 200_000,
     observe: {
