@@ -1,6 +1,6 @@
 // The model gateway with every feature on, beside nginx as the floor, and Portkey and LiteLLM as peers: added time and calls
 // per second of one core (G10, G11), small calls beside large ones (G12), first token and paced streams (G13, G14), memory
-// (G15). The gateways run on core 0; load, provider and Postgres on core 1. Ours has the options of Node that its image has.
+// (G15). The gateways run on core 0; load, provider and Postgres on core 1. Ours starts as its image does.
 // `node test/bench/gateway.ts [--full] [--only json,stream,soak] [--minutes 10] [--streams 500] [--realtime]`. Writes
 // bench/results/gateway.json, part by part; asserts no time. `--realtime`: on a machine that others use too, everything here
 // runs before them, in short bursts.
@@ -25,7 +25,7 @@ import {
   wrkScript,
 } from './gateway/load.ts';
 import { getPeers } from './gateway/peers.ts';
-import { imageOptions, makePrograms, untilAnswers } from './gateway/programs.ts';
+import { imageStart, makePrograms, untilAnswers } from './gateway/programs.ts';
 
 const { values: options } = parseArgs({
   options: {
@@ -353,7 +353,7 @@ try {
   const file = 'bench/results/gateway.json';
   // Parts that were not measured now stay as they were.
   const before = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { parts?: object }) : {};
-  const about = { cores: cpus().length, node: process.version, options: imageOptions(), missing };
+  const about = { cores: cpus().length, node: process.version, ...imageStart(), missing };
   writeFileSync(file, JSON.stringify({ ...about, parts: { ...before.parts, ...results } }, null, 2));
 } finally {
   await clean();

@@ -42,11 +42,19 @@ export const untilAnswers = async (target: Target, seconds = 10): Promise<string
   }
 };
 
-/** The options of Node with which the image starts the control plane. */
-export const imageOptions = (): readonly string[] => {
+const lastIn = (dockerfile: string, instruction: string): string =>
+  [...dockerfile.matchAll(new RegExp(`^${instruction} (.*)$`, 'gm'))].at(-1)?.[1] ?? '';
+
+/** How the image starts the control plane: the options of Node, and the environment without what is a path. */
+export const imageStart = (): Readonly<{ options: readonly string[]; env: Readonly<Record<string, string>> }> => {
   const text = readFileSync(join(import.meta.dirname, '../../../Dockerfile'), 'utf8');
-  const command = JSON.parse(/^CMD (\[.*\])$/m.exec(text)?.[1] ?? '[]') as string[];
-  return command.filter((word) => word.startsWith('--'));
+  const command = JSON.parse(lastIn(text, 'CMD')) as string[];
+  const variables = lastIn(text, 'ENV').split(' ');
+  const pairs = variables.map((pair) => pair.split('=')).filter(([, value = '']) => !value.startsWith('/'));
+  return {
+    options: command.filter((word) => word.startsWith('--')),
+    env: Object.fromEntries(pairs) as Record<string, string>,
+  };
 };
 
 const path = '/v1/chat/completions';
@@ -115,12 +123,13 @@ export const makePrograms = (
     return { name: 'nginx', port, path, pids: [pidOf(child)], headers: { authorization: 'Bearer x' }, model: plain };
   };
   const startOurs = async (upstream: number, databaseUrl: string): Promise<Target> => {
-    const child = start(0, process.execPath, [...imageOptions(), join(import.meta.dirname, 'subject.ts')], {
+    const { options, env } = imageStart();
+    const child = start(0, process.execPath, [...options, join(import.meta.dirname, 'subject.ts')], {
+      ...env,
       DATABASE_URL: databaseUrl,
       UPSTREAM: `http://127.0.0.1:${upstream}/v1`,
       MODELS: models.join(','),
       FOLDER: folder,
-      NODE_ENV: 'production',
     });
     const { port, credential } = JSON.parse(await firstLine(child)) as { port: number; credential: string };
     return {
