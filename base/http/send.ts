@@ -2,8 +2,8 @@
 // Redirects are not followed, and only the caller's signal ends a slow answer. Must not know routes or who is called.
 // Source: docs/decisions/0049.
 import type { IncomingMessage, RequestOptions } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
-import { Agent, request } from './node-http.ts';
+import { urlToHttpOptions } from 'node:url';
+import { makeWays } from './node-http.ts';
 
 /** What is sent. */
 export type Sent = Readonly<{
@@ -33,10 +33,7 @@ export const MAX_TEXT_BYTES = 16_777_216;
 /** An idle connection is left alone before a server would close it under a request. Units: milliseconds. */
 const IDLE_MS = 4_000;
 
-const agents = {
-  'http:': new Agent({ keepAlive: true, timeout: IDLE_MS }),
-  'https:': new HttpsAgent({ keepAlive: true, timeout: IDLE_MS }),
-};
+const ways = makeWays({ keepAlive: true, timeout: IDLE_MS });
 
 /** The answer by Node's client. */
 const answerOf = (incoming: IncomingMessage): Answer => ({
@@ -55,10 +52,9 @@ export const send: Send = (address, sent) =>
   new Promise((resolve, reject) => {
     const url = new URL(address);
     const { method = 'GET', headers = {}, signal } = sent;
-    const isSecured = url.protocol === 'https:';
-    const agent = agents[isSecured ? 'https:' : 'http:'];
+    const { agent, request } = ways.of(url.protocol);
     const options: RequestOptions = { method, headers, agent, ...(signal === undefined ? {} : { signal }) };
-    const call = (isSecured ? httpsRequest : request)(url, options, (incoming) => resolve(answerOf(incoming)));
+    const call = request({ ...urlToHttpOptions(url), ...options }, (incoming) => resolve(answerOf(incoming)));
     // After the head an error is one of the body, which its reader gets.
     call.on('error', (error) => reject(signal?.aborted === true ? signal.reason : error));
     call.end(sent.body);

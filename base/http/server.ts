@@ -157,6 +157,11 @@ const rememberRoutes = (app: FastifyInstance): Readonly<{ methodsOf: (url: strin
   };
 };
 
+/** Stands where the framework would compile a schema of its own; no route has one. */
+const noCompiler = (): never => {
+  throw new TypeError('schemas of routes are those of mount.ts');
+};
+
 /** A server of one listener with limits, request ids, error shape and metrics; routes are added by `mount.ts`. */
 export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const clock = options.clock ?? systemClock;
@@ -179,6 +184,8 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
       );
       return http;
     },
+    // Bodies are read and written by the schemas of mount.ts; the framework's own compilers are 2 MB that nothing would use.
+    schemaController: { compilersFactory: { buildValidator: noCompiler, buildSerializer: noCompiler } },
     bodyLimit: DEFAULT_BODY_LIMIT_BYTES,
     forceCloseConnections: 'idle',
     return503OnClosing: false,

@@ -9,10 +9,9 @@ import type {
   RequestOptions,
   ServerResponse,
 } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { errorChain } from '#base/errors.ts';
-import { createServer, Agent as HttpAgent, request as httpRequest } from '#base/http/node-http.ts';
+import { createServer, makeWays } from '#base/http/node-http.ts';
 import type { Logger } from '#base/log.ts';
 import type { ToolHost } from '#daemon/harness/contract/tools.ts';
 import { TURN_HEADER } from '#schema/wire/gateway.ts';
@@ -131,7 +130,7 @@ const readSome = async (stream: IncomingMessage): Promise<string> => {
 /** Starts the relay on a free loopback port. */
 export const startRelay = async (ports: RelayPorts): Promise<Relay> => {
   const { log } = ports;
-  const agents = { 'http:': new HttpAgent({ keepAlive: true }), 'https:': new HttpsAgent({ keepAlive: true }) };
+  const ways = makeWays({ keepAlive: true });
   let target: RelayTarget | undefined;
   let modelsClosed = false;
   let tools: ToolHost | undefined;
@@ -148,16 +147,17 @@ export const startRelay = async (ports: RelayPorts): Promise<Relay> => {
   ): Promise<IncomingMessage | undefined> =>
     new Promise((resolve, reject) => {
       const url = new URL(to.controlPlaneUrl);
+      const { agent, request: send } = ways.of(url.protocol);
       const options: RequestOptions = {
         protocol: url.protocol,
         hostname: url.hostname.replace(/^\[|\]$/g, ''),
         port: url.port,
         method: request.method,
         path: url.pathname.replace(/\/+$/, '') + path,
-        agent: url.protocol === 'https:' ? agents['https:'] : agents['http:'],
+        agent,
         headers: { ...headers, authorization: `Bearer ${to.credential}` },
       };
-      const upstream = (url.protocol === 'https:' ? httpsRequest : httpRequest)(options, resolve);
+      const upstream = send(options, resolve);
       upstream.on('error', reject);
       response.once('close', () => {
         if (!response.writableFinished) upstream.destroy();
@@ -325,7 +325,7 @@ export const startRelay = async (ports: RelayPorts): Promise<Relay> => {
     stop: () => {
       server.close();
       server.closeAllConnections();
-      for (const agent of Object.values(agents)) agent.destroy();
+      ways.destroy();
     },
   };
 };

@@ -2,7 +2,7 @@
 // are kept. Source: schema/wire/terminals.ts.
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { type WebSocket, WebSocketServer } from 'ws';
+import type { WebSocket, WebSocketServer } from 'ws';
 import type { Clock } from '#base/clock.ts';
 import { MAX_TERMINAL_FRAME_BYTES, type TerminalNotice, terminalInput } from '#schema/wire/terminals.ts';
 import type { Attached, Terminals, TerminalWish, Viewer } from './terminals.ts';
@@ -11,13 +11,16 @@ const PING_MS = 30_000;
 /** Close codes: RFC 6455 and its register. */
 const CLOSE = { done: 1000, policy: 1008, tooSlow: 1013 } as const;
 
-const frameServer = (): WebSocketServer =>
-  new WebSocketServer({
+/** Most sandboxes never have a terminal, so frames are learned with the first one. */
+const frameServer = async (): Promise<WebSocketServer> => {
+  const { WebSocketServer } = await import('ws');
+  return new WebSocketServer({
     noServer: true,
     clientTracking: false,
     maxPayload: MAX_TERMINAL_FRAME_BYTES,
     perMessageDeflate: false,
   });
+};
 
 const notify = (socket: WebSocket, notice: TerminalNotice, sent: () => void = () => {}): void =>
   socket.send(JSON.stringify(notice), sent);
@@ -86,6 +89,7 @@ export const attachSocket = async (
   clock: Clock,
 ): Promise<(request: IncomingMessage, socket: Duplex, head: Buffer) => void> => {
   const { viewer, open } = makeViewer();
+  const frames = await frameServer();
   const attached = await terminals.attach(wish, viewer);
   return (request, duplex, head) => {
     duplex.once('close', attached.leave);
@@ -93,7 +97,7 @@ export const attachSocket = async (
       attached.leave();
       return;
     }
-    frameServer().handleUpgrade(request, duplex, head, (socket) => {
+    frames.handleUpgrade(request, duplex, head, (socket) => {
       socket.on('error', () => socket.terminate());
       socket.on('message', (data, isBinary) => {
         const bytes = Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data as Buffer);
