@@ -49,7 +49,7 @@ const bench = (first: SecretAnswer) => {
       return state.answer;
     },
   });
-  return { clock, state, read };
+  return { clock, state, read: async (provider: RegisteredProvider) => read(provider) };
 };
 const bySecret = registered({ secret: { name: 'keys' } });
 const codeOf = async (work: Promise<unknown>): Promise<string> => {

@@ -185,7 +185,7 @@ export const makeReadProviderKeys = (ports: ReadProviderKeysPorts): ReadProvider
     }
   };
 
-  return async (provider) => (provider.secret === undefined ? open(provider) : fromSecret(provider.secret.name));
+  return (provider) => (provider.secret === undefined ? open(provider) : fromSecret(provider.secret.name));
 };
 
 /** Seals one key of a provider. */

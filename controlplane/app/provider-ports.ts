@@ -52,12 +52,14 @@ export type ProviderKey = Readonly<{ id: string; secret: string }>;
 
 /**
  * The keys of a provider in the order of its pool; empty when it has none. At most 5 s old, so that a key that is taken
- * away stops. Errors: UnavailableError `provider_key_unavailable` with the reason, which names no key.
+ * away stops. At once when they are known. Errors: UnavailableError `provider_key_unavailable` with the reason, which names no key.
  */
-export type ReadProviderKeys = (provider: RegisteredProvider) => Promise<readonly ProviderKey[]>;
+export type ReadProviderKeys = (
+  provider: RegisteredProvider,
+) => Promise<readonly ProviderKey[]> | readonly ProviderKey[];
 
-/** The registry read from the database now. Errors: UnavailableError `registry_unavailable`. */
-export type ReadRegistry = () => Promise<Registry>;
+/** The registry; at once where it is known. Errors: UnavailableError `registry_unavailable`. */
+export type ReadRegistry = () => Promise<Registry> | Registry;
 
 /** Addresses of a host name; empty when it has none. Never rejects. */
 export type ResolveHost = (host: string) => Promise<readonly string[]>;

@@ -67,7 +67,7 @@ test('FC11 the registry serves calls for ten minutes without a database, and dec
     (error: unknown) => error instanceof UnavailableError && error.code === 'registry_unavailable',
   );
   pass(2_000);
-  await assert.rejects(reader.cached(), UnavailableError);
+  await assert.rejects(async () => reader.cached(), UnavailableError);
   setDown(false);
   assert.equal((await reader.cached()).generation, 1);
 });

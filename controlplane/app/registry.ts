@@ -12,7 +12,7 @@ const GRACE_MS = 600_000;
 /** The registry for decisions that are saved (`fresh`) and for model calls (`cached`). */
 export type RegistryReader = Readonly<{
   /** Errors: UnavailableError `registry_unavailable`. */
-  fresh: ReadRegistry;
+  fresh: () => Promise<Registry>;
   /** At most 2 s old while the database answers, at most 10 min while it does not. Errors: as `fresh`. */
   cached: ReadRegistry;
 }>;
@@ -55,15 +55,13 @@ export const makeRegistryReader = (
         throw unavailable(error);
       }
     },
-    cached: async () => {
+    cached: () => {
       const ageMs = held === undefined ? Number.POSITIVE_INFINITY : clock.monotonicMs() - held.checkedAtMs;
       if (held !== undefined && ageMs < CHECK_AFTER_MS) return held.registry;
-      try {
-        return await refreshOnce();
-      } catch (error) {
+      return refreshOnce().catch((error: unknown) => {
         if (held !== undefined && ageMs < GRACE_MS) return held.registry;
         throw unavailable(error);
-      }
+      });
     },
   };
 };

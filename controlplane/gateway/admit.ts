@@ -9,9 +9,10 @@ import type { GatewayCall, GatewayPorts } from './ports.ts';
 import type { Wire } from './wires.ts';
 import { finalError, type GatewayError, retryableError } from './wording.ts';
 
-/** A registered model that may be called. */
+/** A registered model that may be called. `sentName`: its name at the provider, as JSON. */
 export type Target = Readonly<{
   name: string;
+  sentName: Buffer;
   provider: RegisteredProvider;
   model: RegisteredProvider['models'][number];
 }>;
@@ -58,7 +59,7 @@ export const makeAdmit = (
     const provider = registry.providers.find(({ id }) => id === verdict.provider);
     const model = provider?.models.find(({ id }) => id === verdict.model);
     if (provider === undefined || model === undefined) throw new Error(`the registry lost ${name}`);
-    const found = { name, provider, model };
+    const found = { name, sentName: Buffer.from(JSON.stringify(model.id)), provider, model };
     known.names.set(name, found);
     return found;
   };
@@ -120,7 +121,8 @@ export const makeAdmit = (
       );
     }
     if (ROLE.test(name)) return finalError('unknown_model');
-    const registry = await ports.readRegistry();
+    const read = ports.readRegistry();
+    const registry = read instanceof Promise ? await read : read;
     const target = find(name, registry);
     if ('valid' in target) return finalError(target.code);
     if (!isModelAllowed(name, project.allowed)) return finalError('model_not_allowed');

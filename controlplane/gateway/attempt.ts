@@ -5,7 +5,7 @@ import type { Clock } from '#base/clock.ts';
 import type { ExchangeResponse } from '#base/http/exchange.ts';
 import type { AnswerHeaders } from './answer-parser.ts';
 import type { UpstreamCall, UpstreamHandler } from './connections.ts';
-import { type KeyMask, makeKeyMask } from './key-mask.ts';
+import type { KeyMask, MaskOf } from './key-mask.ts';
 import type { Meter, Metered } from './meter.ts';
 import { makeBodyMeter, makeStreamMeter } from './stream-meter.ts';
 import type { UpstreamSlot } from './upstream.ts';
@@ -28,7 +28,7 @@ export type AttemptRequest = Readonly<{
   slot: UpstreamSlot;
   headers: string;
   /** The key that is in the headers: no answer may show it. */
-  key: string | undefined;
+  key: Readonly<{ secret: string }> | undefined;
   body: readonly Buffer[];
   limits: CallLimits;
   response: ExchangeResponse;
@@ -44,6 +44,7 @@ export type Attempt = Readonly<{ end: Promise<AttemptEnd>; leave: (why: 'client_
 export type AttemptPorts = Readonly<{
   clock: Pick<Clock, 'monotonicMs'>;
   startWatch: StartWatch;
+  maskOf: MaskOf;
   /** Ends a response whose head is written, at the end of the turn. */
   endLater: (answer: WholeAnswer) => void;
 }>;
@@ -86,7 +87,7 @@ class RunningAttempt implements Attempt, UpstreamHandler {
     this.#request = request;
     this.#clock = ports.clock;
     this.#endLater = ports.endLater;
-    this.#mask = makeKeyMask(request.key);
+    this.#mask = ports.maskOf(request.key);
     this.end = new Promise((resolve) => {
       this.#settle = resolve;
     });

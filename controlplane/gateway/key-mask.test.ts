@@ -1,12 +1,13 @@
 // That no echo of a key leaves, however the answer is cut, and that everything else leaves as it came.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { makeKeyMask } from './key-mask.ts';
+import { makeKeyMasks } from './key-mask.ts';
 
 const KEY = 'sk-sk-canary-0123456789';
 const HIDDEN = '*'.repeat(KEY.length);
-const masked = (chunks: readonly string[], key: string | undefined = KEY): string => {
-  const mask = makeKeyMask(key);
+const maskOf = makeKeyMasks();
+const masked = (chunks: readonly string[], key: string | null = KEY): string => {
+  const mask = maskOf(key === null ? undefined : { secret: key });
   return Buffer.concat([...chunks.map((chunk) => mask.push(Buffer.from(chunk))), mask.flush()]).toString();
 };
 
@@ -22,13 +23,13 @@ test('FF11 a key is hidden wherever the answer is split into three', () => {
 });
 
 test('FF11 only a tail that may begin the key waits', () => {
-  const mask = makeKeyMask(KEY);
+  const mask = maskOf({ secret: KEY });
   assert.equal(mask.push(Buffer.from('data: {}\n\n')).toString(), 'data: {}\n\n');
   assert.equal(mask.push(Buffer.from('a sk-')).toString(), 'a ');
   assert.equal(mask.push(Buffer.from('x')).toString(), 'sk-x');
 });
 
 test('FF11 without a key, or with a word in its place, an answer is left alone', () => {
-  assert.equal(masked(['none of it'], undefined), 'none of it');
+  assert.equal(masked(['none of it'], null), 'none of it');
   assert.equal(masked(['none of it'], 'none'), 'none of it');
 });

@@ -14,38 +14,66 @@ export type KeyMask = Readonly<{
   flush: () => Buffer;
 }>;
 
+/** Makes the mask of one answer: for the key of its call, or for none. */
+export type MaskOf = (key: Readonly<{ secret: string }> | undefined) => KeyMask;
+
 const NOTHING = Buffer.alloc(0);
 const NO_KEY: KeyMask = { push: (chunk) => chunk, flush: () => NOTHING };
 
 /** Where the tail begins that may begin the key; the length when there is none. */
 const tailStart = (bytes: Buffer, key: Buffer): number => {
-  const first = key[0] as number;
-  let at = bytes.indexOf(first, Math.max(0, bytes.length - key.length + 1));
-  while (at >= 0 && bytes.compare(key, 0, bytes.length - at, at) !== 0) at = bytes.indexOf(first, at + 1);
-  return at < 0 ? bytes.length : at;
+  const { length } = bytes;
+  const first = key[0];
+  // Byte by byte: to ask for the place of one byte costs more than to look at so few.
+  for (let at = Math.max(0, length - key.length + 1); at < length; at += 1) {
+    if (bytes[at] === first && bytes.compare(key, 0, length - at, at) === 0) return at;
+  }
+  return length;
 };
 
-/** Makes the mask of one answer; it does nothing without a key, or for one below 16 bytes. */
-export const makeKeyMask = (secret: string | undefined): KeyMask => {
-  if (secret === undefined || secret.length < MIN_KEY_BYTES) return NO_KEY;
-  const key = Buffer.from(secret, 'latin1');
-  let held: Buffer = NOTHING;
-  return {
-    push: (chunk) => {
-      const bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
-      let at = bytes.indexOf(key);
-      while (at >= 0) {
-        bytes.fill(STAR, at, at + key.length);
-        at = bytes.indexOf(key, at + key.length);
-      }
-      const end = tailStart(bytes, key);
-      held = end === bytes.length ? NOTHING : bytes.subarray(end);
-      return end === bytes.length ? bytes : bytes.subarray(0, end);
-    },
-    flush: () => {
-      const rest = held;
-      held = NOTHING;
-      return rest;
-    },
+/** A class, as there is one for every call. */
+class Mask implements KeyMask {
+  readonly #key: Buffer;
+  #held: Buffer = NOTHING;
+
+  constructor(key: Buffer) {
+    this.#key = key;
+  }
+
+  push(chunk: Buffer): Buffer {
+    const key = this.#key;
+    const bytes = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+    let at = bytes.indexOf(key);
+    while (at >= 0) {
+      bytes.fill(STAR, at, at + key.length);
+      at = bytes.indexOf(key, at + key.length);
+    }
+    const end = tailStart(bytes, key);
+    if (end === bytes.length) {
+      this.#held = NOTHING;
+      return bytes;
+    }
+    this.#held = bytes.subarray(end);
+    return bytes.subarray(0, end);
+  }
+
+  flush(): Buffer {
+    const rest = this.#held;
+    this.#held = NOTHING;
+    return rest;
+  }
+}
+
+/** Makes masks; they do nothing without a key, or for one below 16 bytes. The bytes of a key are made once. */
+export const makeKeyMasks = (): MaskOf => {
+  const known = new WeakMap<Readonly<{ secret: string }>, Buffer>();
+  return (key) => {
+    if (key === undefined || key.secret.length < MIN_KEY_BYTES) return NO_KEY;
+    let bytes = known.get(key);
+    if (bytes === undefined) {
+      bytes = Buffer.from(key.secret, 'latin1');
+      known.set(key, bytes);
+    }
+    return new Mask(bytes);
   };
 };

@@ -89,6 +89,15 @@ test('FC6 an event is estimated by its size, however it is cut and also when it 
   }
 });
 
+test('a key that is written with escapes is read as any other, and one that is no text makes a body invalid', () => {
+  const said = (key: string) =>
+    chatReported.body(Buffer.from(`{"model":"m",${key}:{"prompt_tokens":7,"completion_tokens":3}}`));
+  for (const key of ['"usage"', String.raw`"\u0075sage"`, String.raw`"usag\u0065"`]) {
+    assert.deepEqual(said(key).usage, { promptTokens: 7, cachedTokens: 0, completionTokens: 3 }, key);
+  }
+  for (const key of [String.raw`"us\xge"`, '"us\nge"', '"usage']) assert.equal(said(key).isEnd, false, key);
+});
+
 test('without reported usage the tokens are estimated and marked so', () => {
   const metered = meterAll([new TextEncoder().encode(chunk('a') + chunk('b'))]);
   assert.deepEqual(tokensOf(metered, 400), {

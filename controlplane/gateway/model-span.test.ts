@@ -13,7 +13,7 @@ const problem = (text: string): string | undefined => {
 const replaced = (text: string, model: string): string => {
   const span = findModelSpan(bytes(text));
   assert.ok(span.ok, text);
-  return Buffer.concat(withModel(bytes(text), span, model)).toString('utf8');
+  return Buffer.concat(withModel(bytes(text), span, bytes(JSON.stringify(model)))).toString('utf8');
 };
 
 test('only the value of the top-level model changes, whatever surrounds it', () => {
@@ -66,7 +66,9 @@ test('the flag stream is read from the top level only', () => {
 const dropped = (text: string, kept: readonly string[] = []): unknown => {
   const span = findModelSpan(bytes(text));
   assert.ok(span.ok, text);
-  return JSON.parse(Buffer.concat(withModel(bytes(text), span, 'b', (tier) => !kept.includes(tier))).toString('utf8'));
+  return JSON.parse(
+    Buffer.concat(withModel(bytes(text), span, bytes('"b"'), (tier) => !kept.includes(tier))).toString('utf8'),
+  );
 };
 
 test('A216 a tier that is dropped leaves the rest of the body, wherever it stands and whichever API it is of', () => {

@@ -85,16 +85,15 @@ export const findModelSpan = (bytes: Uint8Array): RequestSpan | SpanProblem => {
 const NOTHING = Buffer.alloc(0);
 
 /**
- * The body with another model name in the same place, and without the tiers that are to be dropped: in parts that follow one
+ * The body with another model name, which is JSON, in the same place, and without the tiers that are to be dropped: in parts that follow one
  * another, of which the large ones are not copied.
  */
 export const withModel = (
   bytes: Buffer,
   span: RequestSpan,
-  model: string,
+  name: Buffer,
   drop: (tier: string) => boolean = () => false,
 ): readonly Buffer[] => {
-  const name = Buffer.from(JSON.stringify(model));
   const cuts = span.efforts.filter(({ tier }) => drop(tier));
   if (cuts.length === 0) return [bytes.subarray(0, span.start), name, bytes.subarray(span.end)];
   const edits = [

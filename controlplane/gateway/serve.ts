@@ -11,6 +11,7 @@ import type { Hold } from './budgets.ts';
 import { takesTier } from './effort.ts';
 import { errorBody, errorEvent } from './error-shape.ts';
 import { refusedBudget, revokedError, silentError, wordOf } from './failures.ts';
+import { makeKeyMasks } from './key-mask.ts';
 import type { KeyPools } from './key-pool.ts';
 import { type Leaving, leavingOf } from './leaving.ts';
 import { costMicroUsd, estimateMicroUsd, type Metered, tokensOf } from './meter.ts';
@@ -85,7 +86,7 @@ export const makeServeCall = (
   const endLater = makeTurnEnd(({ response, body }: WholeAnswer) => {
     if (!response.destroyed) response.end(body);
   });
-  const attempts = { clock, startWatch: makeWatches(clock), endLater };
+  const attempts = { clock, startWatch: makeWatches(clock), maskOf: makeKeyMasks(), endLater };
 
   /** Starts an attempt with one key. Errors: those of taking a place at the provider. */
   const startTry = (
@@ -98,7 +99,7 @@ export const makeServeCall = (
     const slot = ports.upstreams.take(target.provider);
     try {
       const { model } = target;
-      const body = withModel(admitted.bytes, admitted.span, model.id, (tier) => !takesTier(tier, model));
+      const body = withModel(admitted.bytes, admitted.span, target.sentName, (tier) => !takesTier(tier, model));
       return startAttempt(attempts, {
         wire,
         slot,
@@ -107,7 +108,7 @@ export const makeServeCall = (
           isStream: admitted.span.stream,
           client: call.request,
         }),
-        key: key?.secret,
+        key,
         body,
         limits: target.provider.timeouts,
         response: call.response,
@@ -194,7 +195,8 @@ export const makeServeCall = (
     const pool = `${provider.id} ${provider.generation}`;
     let keys: readonly ProviderKey[];
     try {
-      keys = await ports.readKeys(provider);
+      const read = ports.readKeys(provider);
+      keys = read instanceof Promise ? await read : read;
     } catch (error) {
       return { error: wordOf(error), kind: 'refused', mayFallBack: true };
     }

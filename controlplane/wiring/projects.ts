@@ -271,7 +271,12 @@ export const wireProjects = async (wiring: ProjectsWiring): Promise<ProjectsSide
     if (envModel === undefined) return;
     const readKey = async (): Promise<string | undefined> => {
       const registered = (await registry.fresh()).providers.find(({ id }) => id === ENV_PROVIDER);
-      const keys = registered === undefined ? [] : await readKeys(registered).catch(() => []);
+      const keys =
+        registered === undefined
+          ? []
+          : await Promise.resolve(registered)
+              .then(readKeys)
+              .catch(() => []);
       return keys[0]?.secret;
     };
     const isNew = await registerEnvironmentModel(envModel, { providers, readKey });

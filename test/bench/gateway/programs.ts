@@ -58,6 +58,8 @@ export const imageStart = (): Readonly<{ options: readonly string[]; env: Readon
 };
 
 const path = '/v1/chat/completions';
+/** As long as keys are, so that ours looks for it in every answer. */
+const UPSTREAM_KEY = 'sk-upstream-0123456789abcdef0123456789abcdef';
 const plain = (id: string): string => id;
 const pidOf = (child: ChildProcess): number => child.pid ?? 0;
 /** Longest that LiteLLM may take until it answers. Units: seconds. */
@@ -118,7 +120,7 @@ export const makePrograms = (
     const port = await freePort();
     const directory = join(folder, `nginx-${upstream}`);
     mkdirSync(directory, { recursive: true });
-    writeFileSync(join(directory, 'nginx.conf'), nginxConfig(directory, port, { upstream, key: 'sk-upstream' }));
+    writeFileSync(join(directory, 'nginx.conf'), nginxConfig(directory, port, { upstream, key: UPSTREAM_KEY }));
     const child = start(0, peers.nginx, ['-p', directory, '-c', join(directory, 'nginx.conf')], peers.env);
     return { name: 'nginx', port, path, pids: [pidOf(child)], headers: { authorization: 'Bearer x' }, model: plain };
   };
@@ -128,6 +130,7 @@ export const makePrograms = (
       ...env,
       DATABASE_URL: databaseUrl,
       UPSTREAM: `http://127.0.0.1:${upstream}/v1`,
+      UPSTREAM_KEY,
       MODELS: models.join(','),
       FOLDER: folder,
     });
@@ -150,7 +153,7 @@ export const makePrograms = (
     });
     child.stdout?.resume();
     const headers = {
-      authorization: 'Bearer sk-upstream',
+      authorization: `Bearer ${UPSTREAM_KEY}`,
       'x-portkey-provider': 'openai',
       'x-portkey-custom-host': `http://127.0.0.1:${upstream}/v1`,
     };
@@ -167,7 +170,7 @@ export const makePrograms = (
     if (peers.litellm === undefined) return undefined;
     const port = await freePort();
     const config = join(folder, 'litellm.yaml');
-    const model = { model: 'openai/m', api_base: `http://127.0.0.1:${upstream}/v1`, api_key: 'sk-upstream' };
+    const model = { model: 'openai/m', api_base: `http://127.0.0.1:${upstream}/v1`, api_key: UPSTREAM_KEY };
     writeFileSync(config, JSON.stringify({ model_list: [{ model_name: 'm', litellm_params: model }] }));
     const args = ['--config', config, '--host', '127.0.0.1', '--port', String(port), '--num_workers', '1'];
     const child = start(0, peers.litellm, args, LITELLM_ENV, {});

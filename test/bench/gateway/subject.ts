@@ -1,6 +1,7 @@
 // Our gateway as it runs in the control plane, with every feature on: credentials, guard, registry, sealed keys, budgets,
 // usage rows, metrics and logs over a real Postgres. Only Kubernetes is left out: one project, one session.
-// `DATABASE_URL=… UPSTREAM=… MODELS=… FOLDER=… node subject.ts`; prints one JSON line with its port and credential.
+// `DATABASE_URL=… UPSTREAM=… UPSTREAM_KEY=… MODELS=… FOLDER=… node subject.ts`; prints one JSON line with its port and
+// credential.
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { systemClock } from '#base/clock.ts';
@@ -73,7 +74,7 @@ const {
   id: 'demo',
   kind: 'openai-compatible',
   base_url: need('UPSTREAM'),
-  api_key: 'sk-upstream',
+  api_key: need('UPSTREAM_KEY'),
   models,
 });
 const at = new Date().toISOString();
