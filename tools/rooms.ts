@@ -198,6 +198,7 @@ export const ROOMS: readonly Room[] = [
     packages: ['zod', 'fastify', 'undici'],
     node: true,
   },
+  { name: 'bundle of the daemon', files: ['sandbox-image/bundle.ts'], ours: [], packages: ['esbuild'], node: true },
   { name: 'cli', files: ['cli/**'], ours: ['cli/**', ...kube], packages: ['zod', 'ws'], node: true },
   { name: 'examples', files: ['examples/**'], ours: ['examples/**'], packages: [], node: true },
   { name: 'tools', files: ['tools/**'], ours: ['**'], packages: ['*'], node: true },

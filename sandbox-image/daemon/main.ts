@@ -20,6 +20,7 @@ import { healthDocumentOf } from './host/health/health-document.ts';
 import { createDaemonServer } from './host/http/daemon-server.ts';
 import type { Workspace } from './host/http/workspace-routes.ts';
 import { createLogRing } from './host/logs.ts';
+import { collectWhenIdle } from './host/process/collect-when-idle.ts';
 import { type EndCause, EXIT_CODE, TERMINATION_FILE, writeTermination } from './host/process/termination.ts';
 import { startWatchdog } from './host/process/watchdog.ts';
 import { createRedactor } from './host/redact.ts';
@@ -203,6 +204,16 @@ const boot = async (): Promise<void> => {
     clock,
     random: Math.random,
     log: sessionLog,
+  });
+  const { gc } = globalThis;
+  if (gc === undefined) return;
+  collectWhenIdle({
+    pause: () => {
+      const { harness, turnId, sinceMs } = state.read();
+      return harness === null || turnId !== null ? undefined : sinceMs;
+    },
+    collect: () => gc({ type: 'major', flavor: 'last-resort' }),
+    clock,
   });
 };
 boot().catch((error: unknown) => {

@@ -7,12 +7,14 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
 import { createOpencodeClient, type OpencodeClient } from '#daemon/harness/opencode/client.ts';
 import { messageIds } from '#daemon/harness/opencode/message-id.ts';
+import { PAUSE_MS } from '#daemon/host/process/collect-when-idle.ts';
 import { CANARY, makeRig, type Rig } from '#test/harness/rig.ts';
-import type { DaemonProcess } from '#test/support/daemon-process.ts';
+import { asProcess, type DaemonProcess } from '#test/support/daemon-process.ts';
 import { quantile } from '#test/support/statistics.ts';
 import { until } from '#test/support/until.ts';
 import { compileDaemon } from './harness/compiled-code.ts';
@@ -89,10 +91,10 @@ const startBare = async (like: Server, rig: Rig, folder: string): Promise<Server
 
 const nextId = messageIds(Date.now, Math.random);
 
-const rig = await makeRig();
 const folder = mkdtempSync(join(tmpdir(), 'beeuni-bench-'));
-const compiled = await compileDaemon(join(folder, 'compiled'));
-const daemon = rig.start(compiled);
+const compiled = await compileDaemon(folder);
+const rig = await makeRig({ launch: asProcess(compiled.main) });
+const daemon = rig.start(compiled.environment);
 try {
   await until('the daemon is ready', async () => (await daemon.health()).runtimeReady);
   const ours = await serverOf(daemon);
@@ -183,6 +185,9 @@ try {
     if (at === Math.floor(turns / 6) || at === turns - 1) growth.push(daemonMemory(daemon.pid).rssMb);
   }
   const afterTurns = { daemon: daemonMemory(daemon.pid), harness: memoryOf(ours.pid) };
+  // The daemon has used the pause by then.
+  await sleep(3 * PAUSE_MS);
+  const afterPause = daemonMemory(daemon.pid);
   bare.child.kill('SIGKILL');
 
   const pi = await promisify(execFile)(process.execPath, [
@@ -201,7 +206,7 @@ try {
     },
     addedMs: { p50: round(quantile(added, 0.5)), p90: round(quantile(added, 0.9)), p99: round(quantile(added, 0.99)) },
     memory,
-    afterTurns: { turns, ...afterTurns, daemonGrowthMb: round((growth[1] ?? 0) - (growth[0] ?? 0), 1) },
+    afterTurns: { turns, ...afterTurns, afterPause, daemonGrowthMb: round((growth[1] ?? 0) - (growth[0] ?? 0), 1) },
     pi: JSON.parse(pi.stdout.trim().split('\n').at(-1) ?? '{}'),
   };
   mkdirSync('bench/results', { recursive: true });

@@ -98,7 +98,7 @@ export const lifecycleCases = (scene: () => Scene): void => {
             '--',
             'sh',
             '-c',
-            killByCommand('daemon/main.ts'),
+            killByCommand('beeunid.mjs'),
           )
           .catch(() => '');
       } else {

@@ -10,10 +10,9 @@ import { opencodePath } from './opencode.ts';
 import { environmentOf, processIds } from './processes.ts';
 import { until } from './until.ts';
 
-const MAIN = fileURLToPath(new URL('../../sandbox-image/daemon/main.ts', import.meta.url));
+const DAEMON = fileURLToPath(new URL('../../sandbox-image/daemon/', import.meta.url));
 
-/** The flags of the image's entry point, and what the image sets beside them. */
-const FLAGS = ['--max-semi-space-size=2'];
+/** What the image sets beside its entry point. */
 const IMAGE_ENVIRONMENT = { MALLOC_ARENA_MAX: '2' };
 
 /** Folders of one sandbox; they outlive its daemons, as a volume does. */
@@ -63,14 +62,17 @@ export type Launch = Readonly<{
   start: (folders: SandboxFolders, environment: Readonly<Record<string, string>>) => Launched;
 }>;
 
-/** As a process of this machine, from the sources. */
-const asProcess: Launch = {
+/** As a process of this machine, started as the image does it; from the sources when no program is given. */
+export const asProcess = (main = `${DAEMON}main.ts`): Launch => ({
   inner: (folders) => folders,
   start: (_folders, environment) => {
     const program = opencodePath();
-    const path = `${program === undefined ? '' : `${dirname(program)}:`}${process.env['PATH'] ?? ''}`;
-    const child = spawn(process.execPath, [...FLAGS, MAIN], {
-      env: { PATH: path, ...IMAGE_ENVIRONMENT, ...environment },
+    const path = [program ?? '', process.execPath]
+      .filter(Boolean)
+      .map(dirname)
+      .concat(process.env['PATH'] ?? '');
+    const child = spawn('sh', [`${DAEMON}start.sh`, main], {
+      env: { PATH: path.join(':'), ...IMAGE_ENVIRONMENT, ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     return {
@@ -80,7 +82,7 @@ const asProcess: Launch = {
       },
     };
   },
-};
+});
 
 /** Processes that were started with the home of these folders: harness and tools, also those that a dead daemon left. */
 const processesOf = (folders: SandboxFolders): readonly number[] =>
@@ -113,7 +115,7 @@ export const startDaemon = (
   folders: SandboxFolders,
   controlPlaneUrl: string,
   environment: Readonly<Record<string, string | undefined>> = {},
-  launch: Launch = asProcess,
+  launch: Launch = asProcess(),
 ): DaemonProcess => {
   const inner = launch.inner(folders);
   const all: Record<string, string | undefined> = {

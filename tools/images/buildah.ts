@@ -29,7 +29,7 @@ export const buildahEngine: Engine = {
   salt: createHash('sha256').update(`${base} ${builder}`).digest('hex'),
   ending: '.oci',
   async build(order, log) {
-    const { dependencies, sources, compile } = splitStages(order.dockerfile);
+    const { dependencies, sources, compile, compiled } = splitStages(order.dockerfile);
     await removeLeftovers();
     const lower = await ensureDependencies(order, dependencies, log);
     const work = mkdtempSync(join(cacheDir('images'), 'work-'));
@@ -37,7 +37,8 @@ export const buildahEngine: Engine = {
       const archive = join(work, 'sources.tar');
       await buildArchive(order, sources, ['--layers=false', '--build-arg', 'DEPENDENCIES=scratch'], archive, log);
       const upper = await unpackArchive(archive, work);
-      const layer = await compiledLayer(order.context, inputFiles(order.context, sources), compile, work);
+      const files = inputFiles(order.context, `${sources}\n${compiled}`);
+      const layer = await compiledLayer(order.context, files, compile, work);
       const parts = addLayer(joinParts(readParts(lower), upper), layer, 'compiled code');
       writeLayout(`${order.output}.oci`, order.image, parts, [lower, work]);
     } finally {

@@ -1,7 +1,7 @@
-// The layer with the compiled code of the sources, made on this machine by the Node that the image has: what the stage
-// `compiled` of a Dockerfile does where there is no Docker to run it.
+// The layer with what is made of the sources, compiled code and the one program of them where there is one, by this machine's
+// Node, which the image has too: what the stage `compiled` of a Dockerfile does where there is no Docker to run it.
 import { createHash } from 'node:crypto';
-import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { blobPath, type Descriptor } from '#test/cluster/oci-layout.ts';
 import { run } from '#test/cluster/process.ts';
@@ -38,7 +38,8 @@ export async function compiledLayer(
   }
   const tar = join(work, 'compiled.tar');
   const owner = [`--owner=${USER}`, `--group=${USER}`, '--numeric-owner', '--mode=a+rX,go-w'];
-  await run('tar', ['--sort=name', '--mtime=@0', ...owner, '-cf', tar, '-C', work, `${PREFIX}/cache`]);
+  const made = ['cache', 'bundle'].map((name) => `${PREFIX}/${name}`).filter((path) => existsSync(join(work, path)));
+  await run('tar', ['--sort=name', '--mtime=@0', ...owner, '-cf', tar, '-C', work, ...made]);
   const digest = `sha256:${createHash('sha256').update(readFileSync(tar)).digest('hex')}`;
   const { size } = statSync(tar);
   renameSync(tar, blobPath(work, digest));

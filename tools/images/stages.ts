@@ -8,6 +8,8 @@ export interface Stages {
   readonly sources: string;
   /** The shell command of the stage `compiled`, with its paths in the image. */
   readonly compile: string;
+  /** The stage `compiled` itself: what it copies is there for its command alone. */
+  readonly compiled: string;
 }
 
 const SOURCES = '\nFROM ${DEPENDENCIES} AS sources\n';
@@ -24,7 +26,8 @@ export function splitStages(dockerfile: string): Stages {
     throw new Error('the Dockerfile has no stages `sources`, `compiled` and a last one on `sources`, in this order');
   }
   const body = (from: number, line: string, to?: number): string => dockerfile.slice(from + line.length, to);
-  const run = /^RUN (.+)$/m.exec(body(compiled, COMPILED, last).replaceAll(/\\\n\s*/g, ''))?.[1];
+  const stage = body(compiled, COMPILED, last);
+  const run = /^RUN (.+)$/m.exec(stage.replaceAll(/\\\n\s*/g, ''))?.[1];
   if (run === undefined) throw new Error('the stage `compiled` runs nothing');
   const own = `${body(sources, SOURCES, compiled)}\n${body(last, LAST)}`.replaceAll(/^COPY --from=compiled .*\n/gm, '');
   if (/^\s*RUN\b/im.test(own)) throw new Error('a stage that is built on nothing runs a program');
@@ -32,5 +35,6 @@ export function splitStages(dockerfile: string): Stages {
     dependencies: dockerfile.slice(0, sources + 1),
     sources: `${dockerfile.slice(0, first)}FROM \${DEPENDENCIES}\n${own}`,
     compile: run,
+    compiled: stage,
   };
 }

@@ -1,14 +1,16 @@
 // Memory of a daemon with Pi in it beside a process that has only loaded Pi: its package, and the files that the thread loads.
-// Gets the environment of compiled code as JSON. Prints one line of JSON. For ../harness.ts.
+// Gets the compiled daemon as JSON. Prints one line of JSON. For ../harness.ts.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { makeRig } from '#test/harness/rig.ts';
+import { asProcess } from '#test/support/daemon-process.ts';
 import { until } from '#test/support/until.ts';
 import { filesOfThread, packageEntry } from './bare-pi.ts';
+import type { CompiledDaemon } from './compiled-code.ts';
 import { above, daemonMemory, type Memory, memoryOf } from './memory.ts';
 
 const TURNS = 10;
-const compiled = JSON.parse(process.argv[2] ?? '{}') as Readonly<Record<string, string>>;
+const compiled = JSON.parse(process.argv[2] ?? '') as CompiledDaemon;
 
 /** Memory of a process that has loaded one module and waits. */
 const memoryWith = async (module: URL): Promise<Memory> => {
@@ -21,7 +23,7 @@ const memoryWith = async (module: URL): Promise<Memory> => {
       module.href,
     ],
     {
-      env: { PATH: process.env['PATH'] ?? '', PI_OFFLINE: '1', PI_TELEMETRY: '0', ...compiled },
+      env: { PATH: process.env['PATH'] ?? '', PI_OFFLINE: '1', PI_TELEMETRY: '0', ...compiled.environment },
       stdio: ['ignore', 'pipe', 'inherit'],
     },
   );
@@ -32,9 +34,9 @@ const memoryWith = async (module: URL): Promise<Memory> => {
 };
 const bareHarness = await memoryWith(packageEntry());
 const bareFiles = await memoryWith(filesOfThread());
-const rig = await makeRig();
+const rig = await makeRig({ launch: asProcess(compiled.main) });
 try {
-  const daemon = rig.start({ BEEUNI_HARNESS: 'pi', ...compiled });
+  const daemon = rig.start({ BEEUNI_HARNESS: 'pi', ...compiled.environment });
   await until('the daemon is ready', async () => (await daemon.health()).runtimeReady);
   const ready = daemonMemory(daemon.pid);
   for (let at = 0; at < TURNS; at += 1) {

@@ -2,8 +2,8 @@
 // since OpenCode answers nothing at all with a wrong one; tools and plug-ins as they are. Agents, skills and permissions
 // come from the manifest. The folder is a copy of the base commit. Source: A51, A69, A71, A134, docs/decisions/0034.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import type { Logger } from '#base/log.ts';
 import { parseYaml } from '#base/yaml.ts';
@@ -189,7 +189,7 @@ const PACKAGE_FILES: readonly ConfigFile[] = [
 
 /** The library of schemas that such tools use, without what never runs. */
 const schemaLibrary = (): ProjectDirectory['copied'] => {
-  const folder = dirname(fileURLToPath(import.meta.resolve('zod')));
+  const folder = dirname(createRequire(import.meta.url).resolve('zod'));
   return ['package.json', 'index.js', 'v4'].map((name) => ({
     from: join(folder, name),
     to: `node_modules/zod/${name}`,
