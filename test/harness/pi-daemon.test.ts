@@ -126,6 +126,16 @@ export default (pi: any) => pi.registerTool({ name: 'block', label: 'b', descrip
     assert.match(body, /How to bake honey cakes/);
   });
 
+  it('A79 known-bugs K7 goes on when the provider recovers, and shows the retry as it waits', async () => {
+    const turnId = await run('@@error 1 503 broken');
+    const end = await endOf(turnId);
+    assert.deepEqual([end['outcome'], end['summary'], end['message']], ['Succeeded', 'recovered', null]);
+    const told = rig.controlPlane.eventsOf(turnId).filter((event) => event.type === 'session.status');
+    const states = told.map(({ data }) => data['status']);
+    assert.deepEqual(states.slice(states.indexOf('retry')), ['retry', 'busy', 'idle']);
+    assert.equal(told.find(({ data }) => data['status'] === 'retry')?.data['attempt'], 1);
+  });
+
   it('A72 A77 uses the tool of a package of the manifest, and reports one that would have to be installed', async () => {
     await endOf(await run('@@tool todo_note {"note":"buzz"}\n@@say ok'));
     assert.match(JSON.stringify(rig.provider.requests.at(-1)?.body), /noted buzz/);

@@ -4,8 +4,11 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { createLogger } from '#base/log.ts';
+import { RELAY_RETRY_HEADER } from '#daemon/harness/contract/relay-retry.ts';
 import { type Relay, startRelay } from '#daemon/host/relay/relay.ts';
 import { budgetsOfRun } from '#schema/settings/run-settings.ts';
+import { manualClock } from '#test/support/manual-clock.ts';
+import { until } from '#test/support/until.ts';
 
 const TOKEN = 'loopback';
 const CREDENTIAL = 'bs_credential';
@@ -101,6 +104,72 @@ describe('the relay', { timeout: 60_000 }, () => {
     );
     assert.equal(call?.headers['x-evil'], undefined);
     assert.equal(call?.headers.cookie, undefined);
+  });
+
+  it('A79 makes a call again for a harness that asks for it, until it is answered or over, and says how long it waits', async () => {
+    const waits: (readonly [number, number])[] = [];
+    const clock = manualClock();
+    relay.retryCalls({
+      clock,
+      onWait: (wait) => waits.push([wait.tries, wait.waitMs]),
+      onAnswer: () => waits.push([0, 0]),
+    });
+    const answers = [503, 429, 200];
+    respond = (response) => {
+      const status = answers[seen.length - 1] ?? 503;
+      response.writeHead(status, status === 429 ? { 'retry-after': '9' } : {});
+      response.end(status === 200 ? 'ok' : '{}');
+    };
+    const asked = { [RELAY_RETRY_HEADER]: '1' };
+    const answer = chat('{"a":1}', asked);
+    await until('it waits', () => waits.length === 1);
+    await clock.advance(2_000);
+    await until('it waits again', () => waits.length === 2);
+    await clock.advance(9_000);
+    assert.equal(await (await answer).text(), 'ok');
+    assert.deepEqual(waits, [
+      [1, 2_000],
+      [2, 9_000],
+      [0, 0],
+    ]);
+    assert.deepEqual([...new Set(seen.map(({ body }) => body))], ['{"a":1}']);
+    assert.ok(seen.every(({ headers }) => headers[RELAY_RETRY_HEADER] === undefined));
+
+    respond = (response) => response.writeHead(402).end('{}');
+    seen = [];
+    assert.equal((await chat('{}', asked)).status, 402);
+    assert.equal(seen.length, 1);
+
+    respond = (response) => response.writeHead(503).end('{}');
+    seen = [];
+    assert.equal((await chat('{}')).status, 503);
+    assert.equal(seen.length, 1, 'a harness that tries again by itself is told at once');
+    seen = [];
+    const large = ReadableStream.from([Buffer.alloc(MAX_BYTES), Buffer.alloc(1)]);
+    const headers = { authorization: `Bearer ${TOKEN}`, ...asked };
+    const url = `${relay.origin}/v1/chat/completions`;
+    assert.equal((await fetch(url, { method: 'POST', body: large, duplex: 'half', headers })).status, 413);
+    assert.equal(seen.length, 0);
+  });
+
+  it('A38 makes no call again for a harness that left', async () => {
+    const waits: number[] = [];
+    const clock = manualClock();
+    relay.retryCalls({ clock, onWait: ({ tries }) => waits.push(tries), onAnswer: () => {} });
+    respond = (response) => response.writeHead(503).end('{}');
+    const leaving = new AbortController();
+    const call = fetch(`${relay.origin}/v1/chat/completions`, {
+      method: 'POST',
+      body: '{}',
+      signal: leaving.signal,
+      headers: { authorization: `Bearer ${TOKEN}`, [RELAY_RETRY_HEADER]: '1' },
+    });
+    await until('it waits', () => waits.length === 1);
+    leaving.abort();
+    await assert.rejects(call);
+    await until('no timer is left', () => clock.pending() === 0);
+    await clock.advance(60_000);
+    assert.equal(seen.length, 1);
   });
 
   it('D8 refuses a call without the loopback token, and passes nothing on', async () => {

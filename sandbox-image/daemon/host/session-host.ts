@@ -38,6 +38,7 @@ import { TOOLS_PATH } from './relay/tool-calls.ts';
 import { findRulesFile } from './rules-file.ts';
 import { makeRuntimeVerbs, type RuntimeVerbs } from './runtime-verbs.ts';
 import { prepareSessionTools } from './session-tools.ts';
+import { tellRetries } from './tell-retries.ts';
 import { type AbortReason, createTurns, type Turns } from './turns/turns.ts';
 
 /** Ports of a session. */
@@ -148,6 +149,7 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
     log,
   });
   const emit: EventLog['emit'] = (event, place) => events.emit(event, place);
+  tellRetries({ relay, emit, turnId: () => turns?.activity().turnId ?? null, clock });
   const branch = makeSessionBranch({ run, branch: claim.branch, state, emit, redact: redactor.redact, log });
 
   const turnChanged = (): void => {

@@ -10,13 +10,16 @@ import type {
   ServerResponse,
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { type Clock, sleep } from '#base/clock.ts';
 import { errorChain } from '#base/errors.ts';
 import { createServer, makeWays } from '#base/http/node-http.ts';
 import type { Logger } from '#base/log.ts';
+import { RELAY_RETRY_HEADER } from '#daemon/harness/contract/relay-retry.ts';
 import type { ToolHost } from '#daemon/harness/contract/tools.ts';
 import { TURN_HEADER } from '#schema/wire/gateway.ts';
 import { JUDGE_PATH, type JudgeChildCall, serveChildCall } from './child-calls.ts';
 import { errorBody, type WordedError, wordError } from './error-wording.ts';
+import { waitBeforeTry } from './model-tries.ts';
 import { serveToolCall, TOOLS_PATH } from './tool-calls.ts';
 
 /** What the relay forwards to, and as whom. Known after the claim. */
@@ -41,6 +44,18 @@ export type RelayPorts = Readonly<{
   log: Logger;
 }>;
 
+/** Model calls that are made again. */
+export type CallRetries = Readonly<{
+  clock: Clock;
+  /** A call failed for the `tries`-th time and is made again after `waitMs`. */
+  onWait: (wait: Readonly<{ tries: number; waitMs: number; message: string }>) => void;
+  /** A call that had failed before was answered. */
+  onAnswer: () => void;
+}>;
+
+/** What is sent on of a request: the stream that comes, or a body that is whole. */
+type Sent = Readonly<{ method: string | undefined; body: IncomingMessage | Buffer }>;
+
 /** A listening relay. */
 export type Relay = Readonly<{
   origin: string;
@@ -52,6 +67,8 @@ export type Relay = Readonly<{
   judgeBy: (judge: JudgeChildCall) => void;
   /** Sets the ceiling of the model requests that begin from now on; 0 allows nothing. */
   limitModels: (maxModelRequestBytes: number) => void;
+  /** Makes failed model calls again from now on, for harnesses that ask for it. Source: A79. */
+  retryCalls: (retries: CallRetries) => void;
   /** Refuses model calls from now on: the session is ending. */
   closeModels: () => void;
   stop: () => void;
@@ -127,6 +144,18 @@ const readSome = async (stream: IncomingMessage): Promise<string> => {
   return Buffer.concat(parts).toString('utf8');
 };
 
+/** A request's whole body; undefined when it is longer, and then what comes of it is thrown away. */
+const readWhole = async (request: IncomingMessage, maxBytes: number): Promise<Buffer | undefined> => {
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of request as AsyncIterable<Buffer>) {
+    size += part.length;
+    if (size <= maxBytes) parts.push(part);
+    else parts.length = 0;
+  }
+  return size <= maxBytes ? Buffer.concat(parts) : undefined;
+};
+
 /** Starts the relay on a free loopback port. */
 export const startRelay = async (ports: RelayPorts): Promise<Relay> => {
   const { log } = ports;
@@ -135,10 +164,11 @@ export const startRelay = async (ports: RelayPorts): Promise<Relay> => {
   let modelsClosed = false;
   let tools: ToolHost | undefined;
   let judge: JudgeChildCall | undefined;
+  let retries: CallRetries | undefined;
 
   /** Sends the request on and gives back the answer's head; `onBytes` may refuse by returning false. */
   const forward = (
-    request: IncomingMessage,
+    sent: Sent,
     response: ServerResponse,
     to: RelayTarget,
     path: string,
@@ -152,16 +182,23 @@ export const startRelay = async (ports: RelayPorts): Promise<Relay> => {
         protocol: url.protocol,
         hostname: url.hostname.replace(/^\[|\]$/g, ''),
         port: url.port,
-        method: request.method,
+        method: sent.method,
         path: url.pathname.replace(/\/+$/, '') + path,
         agent,
         headers: { ...headers, authorization: `Bearer ${to.credential}` },
       };
       const upstream = send(options, resolve);
       upstream.on('error', reject);
-      response.once('close', () => {
+      const onClose = (): void => {
         if (!response.writableFinished) upstream.destroy();
-      });
+      };
+      response.once('close', onClose);
+      upstream.once('close', () => response.off('close', onClose));
+      if (Buffer.isBuffer(sent.body)) {
+        upstream.end(sent.body);
+        return;
+      }
+      const request = sent.body;
       let total = 0;
       request.on('data', (chunk: Buffer) => {
         total += chunk.length;
@@ -216,29 +253,47 @@ export const startRelay = async (ports: RelayPorts): Promise<Relay> => {
       ...(turnId === null ? {} : { [TURN_HEADER]: turnId }),
       ...(typeof agent === 'string' ? { 'x-beeuni-agent': agent.slice(0, 128) } : {}),
     };
-    let answer: IncomingMessage | undefined;
-    try {
-      answer = await forward(
-        request,
-        response,
-        to,
-        to.gatewayPath + rest,
-        headers,
-        (total) => total <= to.maxModelRequestBytes,
-      );
-    } catch (error) {
-      if (response.destroyed) return;
-      log.warn('the gateway could not be reached', { chain: errorChain(error) });
-      return sendWorded(response, wordError({ status: 503, body: '', retryAfter: undefined }));
+    const isSmall = (total: number): boolean => total <= to.maxModelRequestBytes;
+    const again = request.headers[RELAY_RETRY_HEADER] === undefined ? undefined : retries;
+    // A call that may be made again is kept whole until it is answered.
+    const body = again === undefined ? request : await readWhole(request, to.maxModelRequestBytes);
+    if (body === undefined) return sendWorded(response, tooLarge);
+    const left = new AbortController();
+    response.once('close', () => left.abort());
+    for (let tries = 1; ; tries += 1) {
+      let worded: WordedError;
+      let requestId: string | string[] | undefined;
+      try {
+        const answer = await forward(
+          { method: request.method, body },
+          response,
+          to,
+          to.gatewayPath + rest,
+          headers,
+          isSmall,
+        );
+        if (answer === undefined) return sendWorded(response, tooLarge);
+        const status = answer.statusCode ?? 502;
+        if (status < 400) {
+          if (tries > 1) again?.onAnswer();
+          return pipeBody(answer, response);
+        }
+        worded = wordError({ status, body: await readSome(answer), retryAfter: answer.headers['retry-after'] });
+        requestId = answer.headers['x-request-id'];
+        log.warn('a model call failed', { status, code: worded.code, requestId, tries });
+      } catch (error) {
+        if (response.destroyed) return;
+        log.warn('the gateway could not be reached', { chain: errorChain(error), tries });
+        worded = wordError({ status: 503, body: '', retryAfter: undefined });
+      }
+      const waitMs = again && waitBeforeTry(worded, tries);
+      if (again === undefined || waitMs === undefined || left.signal.aborted || modelsClosed) {
+        return sendWorded(response, worded, typeof requestId === 'string' ? requestId : undefined);
+      }
+      again.onWait({ tries, waitMs, message: worded.message });
+      if (!(await sleep(again.clock, waitMs, left.signal))) return;
+      if (modelsClosed) return sendWorded(response, worded);
     }
-    if (answer === undefined) return sendWorded(response, tooLarge);
-    const status = answer.statusCode ?? 502;
-    if (status < 400) return pipeBody(answer, response);
-    const failure = { status, body: await readSome(answer), retryAfter: answer.headers['retry-after'] };
-    const requestId = answer.headers['x-request-id'];
-    const worded = wordError(failure);
-    log.warn('a model call failed', { status, code: worded.code, requestId });
-    sendWorded(response, worded, typeof requestId === 'string' ? requestId : undefined);
   };
 
   const git = async (request: IncomingMessage, response: ServerResponse, rest: string): Promise<void> => {
@@ -249,7 +304,7 @@ export const startRelay = async (ports: RelayPorts): Promise<Relay> => {
     }
     try {
       const answer = await forward(
-        request,
+        { method: request.method, body: request },
         response,
         to,
         to.gitPath + rest,
@@ -318,6 +373,9 @@ export const startRelay = async (ports: RelayPorts): Promise<Relay> => {
     },
     limitModels: (maxModelRequestBytes) => {
       if (target !== undefined) target = { ...target, maxModelRequestBytes };
+    },
+    retryCalls: (next) => {
+      retries = next;
     },
     closeModels: () => {
       modelsClosed = true;

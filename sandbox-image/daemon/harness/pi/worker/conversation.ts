@@ -2,6 +2,7 @@
 // a time. Must not know the protocol beyond its link. Source: A39, A42, A43, A54, A81, A104, A126, A127, A136.
 import { join } from 'node:path';
 import type { TurnEnd } from '../../contract/adapter.ts';
+import { RELAY_RETRY_HEADER } from '../../contract/relay-retry.ts';
 import { createPermissions, type Permissions, type ToolUse } from '../../judge/permissions.ts';
 import { realPath } from '../../judge/real-path.ts';
 import { createEventMapper } from '../map-events.ts';
@@ -149,7 +150,7 @@ export const openConversation = async (shared: Shared, options: ConversationOpti
     const model = name === null || name === modelName ? undefined : runtime.getModel(PROVIDER_ID, name);
     if (model === undefined) return undefined;
     const stream: PiModelRuntime['streamSimple'] = (...args) => runtime.streamSimple(...args);
-    const headers = { 'x-beeuni-agent': 'compaction' };
+    const headers = { 'x-beeuni-agent': 'compaction', [RELAY_RETRY_HEADER]: '1' };
     try {
       return {
         compaction: await pi.compact(preparation, model, undefined, headers, instructions, signal, 'off', stream),
@@ -169,6 +170,7 @@ export const openConversation = async (shared: Shared, options: ConversationOpti
     api.on('before_provider_headers', ({ headers }) => {
       if (persona.name !== null) headers['x-beeuni-agent'] = persona.name;
       headers['x-session-id'] = options.id;
+      headers[RELAY_RETRY_HEADER] = '1';
       if (threadId !== 'root') headers['x-parent-session-id'] = start.rootId;
     });
     api.on('before_provider_request', ({ payload }) => {
