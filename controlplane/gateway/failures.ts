@@ -53,7 +53,8 @@ export const refusedBudget = ({ reason, scope }: BudgetRefusal): GatewayError =>
   const words = {
     session: 'the budget of this session is used up; raise spec.limits.budgetMicroUSD of the Session',
     project_day: 'the daily budget of the project is used up; raise spec.limits.dailyBudgetMicroUSD of the Project',
-    project_month: 'the monthly budget of the project is used up; raise spec.limits.monthlyBudgetMicroUSD of the Project',
+    project_month:
+      'the monthly budget of the project is used up; raise spec.limits.monthlyBudgetMicroUSD of the Project',
     project_runs: 'the project began as many turns today as it may; raise spec.limits.dailyRuns of the Project',
   } as const;
   return finalError('budget_reached', words[scope]);
