@@ -69,7 +69,7 @@ const opened = async (keyFile: string): Promise<readonly string[]> => {
   const { providers } = await makeProviderStore(database.pool).registry();
   const readSecret = async () => ({ kind: 'not-found', message: '' }) as const;
   const read = makeReadProviderKeys({ unseal, readSecret, namespace: 'x', clock: systemClock });
-  const keys = await Promise.all(providers.map(read));
+  const keys = await Promise.all(providers.map(async (provider) => read(provider)));
   const rows = await database.pool.query<{ api_key: Buffer; daemon_credential: Buffer }>({
     text: `select p.api_key, s.daemon_credential from providers p, sessions s where s.uid = 's1'`,
     values: [],
