@@ -109,8 +109,9 @@ export async function kill(identity: ProcessIdentity): Promise<void> {
   } catch {
     return;
   }
+  // A write that the disk has not taken holds even a killed process.
   await waitUntil(() => !isRunning(identity), {
-    timeoutMs: 10_000,
+    timeoutMs: 60_000,
     everyMs: 20,
     describe: () => `process ${identity.pid} survives SIGKILL`,
   });

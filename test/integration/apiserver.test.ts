@@ -128,7 +128,7 @@ describe('apiserver', { skip: skipReason('apiserver', 'integration') }, () => {
     assert.equal(identities.filter((identity) => identity !== undefined).length, 3);
     child.kill('SIGKILL');
     await waitUntil(() => identities.every((identity) => !identity || !isRunning(identity)), {
-      timeoutMs: 10_000,
+      timeoutMs: 60_000,
       describe: () => 'a component survives its test process',
     });
     // Its files go when the next one starts.
