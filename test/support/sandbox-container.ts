@@ -134,7 +134,8 @@ const bundleOf = (
     BEEUNI_MEMORY_LIMIT_BYTES: String(memoryBytes),
     ...environment,
   };
-  const { Entrypoint, WorkingDir } = image.config as Readonly<{ Entrypoint: string[]; WorkingDir: string }>;
+  type Started = Readonly<{ Entrypoint: string[]; Cmd?: string[]; WorkingDir: string }>;
+  const { Entrypoint, Cmd = [], WorkingDir } = image.config as Started;
   const special = (destination: string, type: string, options: readonly string[]) => ({
     destination,
     type,
@@ -145,7 +146,7 @@ const bundleOf = (
     ociVersion: '1.0.2',
     process: {
       user: { uid: user.runAsUser, gid: user.runAsGroup, additionalGids: [user.fsGroup] },
-      args: Entrypoint,
+      args: [...Entrypoint, ...Cmd],
       env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
       cwd: WorkingDir,
       capabilities: {},
