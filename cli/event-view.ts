@@ -69,6 +69,15 @@ const plainLines = (event: StoredEvent): readonly string[] => {
       return [`-- pushed ${plainLine(textOf(data['branch']), 200)} at ${commitText(data['commit'])}`];
     case 'workspace.push_failed':
       return [`-- push failed: ${plainLine(textOf(data['message']), 400)}`];
+    case 'workspace.commits_aside': {
+      const [count, kept] = [Number(data['commits']), plainLine(textOf(data['keptAs']), 200)];
+      const what = count === 1 ? '1 commit is' : `${count} commits are`;
+      return [`-- ${what} not on the session branch and not pushed; kept in the workspace as ${kept}`];
+    }
+    case 'workspace.restored': {
+      const files = data['filesKept'] === true ? '; files were left as they are' : '';
+      return [`-- the repository was gone and was made again at ${commitText(data['commit'])}${files}`];
+    }
     case 'permission.asked': {
       const patterns = Array.isArray(data['patterns']) ? data['patterns'].map(textOf).join(', ') : '';
       const command = textOf(fieldsOf(data['metadata'])['command']);

@@ -79,6 +79,7 @@ export const PROBLEMS = {
   harness_mismatch: problem('conflict', 409, 'the claim names another harness than the pod was made for'),
   request_ended: problem('conflict', 409, 'the permission or question has its answer, or its turn is over'),
   turn_running: problem('conflict', 409, 'a turn runs; wait for its end or abort it'),
+  workspace_unreadable: problem('conflict', 409, 'git cannot read the repository in the workspace of the session'),
   not_rewound: problem('conflict', 409, 'no rewind can be taken back: none was made, or a prompt followed it'),
   unknown_command: problem('invalid', 400, 'the project has no such slash command'),
   no_active_turn: problem('conflict', 409, 'the session runs no turn'),

@@ -122,6 +122,13 @@ export const EVENT_DATA = {
   'workspace.committed': z.object({ branch: z.string(), commit: z.string(), subject: z.string() }),
   'workspace.pushed': z.object({ branch: z.string(), commit: z.string() }),
   'workspace.push_failed': z.object({ branch: z.string(), message: z.string() }),
+  'workspace.commits_aside': z.object({
+    branch: z.string(),
+    commit: z.string(),
+    commits: z.int().min(1),
+    keptAs: z.string(),
+  }),
+  'workspace.restored': z.object({ branch: z.string(), commit: z.string(), filesKept: z.boolean() }),
 } as const satisfies Record<string, z.ZodType>;
 
 /** One type of the log. */

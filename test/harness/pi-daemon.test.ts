@@ -175,6 +175,47 @@ export default (pi: any) => pi.registerTool({ name: 'block', label: 'b', descrip
     execFileSync('git', ['checkout', '--quiet', 'AGENTS.md'], { cwd: rig.folders.workspace });
   });
 
+  const bash = (command: string): string => `@@tool bash ${JSON.stringify({ command, description: 'd' })}\n@@say done`;
+  const told = (type: string): LoggedEvent[] => rig.controlPlane.events.filter((event) => event.type === type);
+  const inWorkspace = (...words: readonly string[]): string =>
+    execFileSync('git', ['-C', rig.folders.workspace, ...words], { encoding: 'utf8' }).trim();
+
+  it('A22 K18 tells of commits beside the session branch, keeps them, and goes on on the branch', async () => {
+    const made = 'git checkout -q --detach && echo d > det.txt && git add det.txt && git commit -qm det';
+    const first = await run(bash(made));
+    assert.equal((await endOf(first))['outcome'], 'Succeeded');
+    const [aside] = told('workspace.commits_aside');
+    assert.deepEqual([aside?.turnId, aside?.data['branch'], aside?.data['commits']], [first, BRANCH, 1]);
+    const keptAs = String(aside?.data['keptAs']);
+    assert.match(keptAs, /^kept\/[0-9a-f]{12}$/);
+    assert.equal((await endOf(await run('@@say next')))['outcome'], 'Succeeded');
+    assert.equal(inWorkspace('symbolic-ref', '--short', 'HEAD'), BRANCH);
+    assert.equal(inWorkspace('show', `${keptAs}:det.txt`), 'd');
+
+    const other = 'git switch -qc other && echo o > o.txt && git add o.txt && git commit -qm o';
+    assert.equal((await endOf(await run(bash(other))))['outcome'], 'Succeeded');
+    assert.equal((await endOf(await run('@@say next')))['outcome'], 'Succeeded');
+    assert.deepEqual(
+      told('workspace.commits_aside').map(({ data }) => data['keptAs']),
+      [keptAs, 'other'],
+    );
+  });
+
+  it('A22 makes a repository again that a turn removed, and overwrites no file', async () => {
+    assert.equal((await endOf(await run(bash('echo mine > README.md && rm -rf .git'))))['outcome'], 'Succeeded');
+    assert.equal((await endOf(await run('@@say next')))['outcome'], 'Succeeded');
+    assert.equal(inWorkspace('symbolic-ref', '--short', 'HEAD'), BRANCH);
+    assert.equal(readFileSync(join(rig.folders.workspace, 'README.md'), 'utf8'), 'mine\n');
+    assert.match(inWorkspace('status', '--porcelain'), /^M README\.md/m);
+    assert.equal((await endOf(await run(bash('rm -rf ./* ./.[!.]*'))))['outcome'], 'Succeeded');
+    assert.equal((await endOf(await run('@@say next')))['outcome'], 'Succeeded');
+    assert.equal(readFileSync(join(rig.folders.workspace, 'README.md'), 'utf8'), '# Shop\n');
+    assert.deepEqual(
+      told('workspace.restored').map(({ data }) => data['filesKept']),
+      [true, false],
+    );
+  });
+
   it('A38 aborts a running tool when port 8000 asks, and nothing of it is left', async () => {
     const turnId = await run('@@tool bash {"command":"exec -a beeuni-pi-sleeper sleep 300"}');
     await until('the command runs', () => commandsNamed('beeuni-pi-sleeper').length === 1);

@@ -23,7 +23,7 @@ import type { DaemonState } from './daemon-state.ts';
 import { type EventLog, startEventLog } from './event-log/event-log.ts';
 import { openSpool, readLeftovers } from './event-log/spool.ts';
 import { makeBranchWork } from './git/branch-work.ts';
-import { checkOut } from './git/checkout.ts';
+import { checkOut, restoreRepository } from './git/checkout.ts';
 import { makeRunGit } from './git/run-git.ts';
 import { makeSessionBranch } from './git/session-branch.ts';
 import { healthDocumentOf } from './health/health-document.ts';
@@ -150,7 +150,9 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
   });
   const emit: EventLog['emit'] = (event, place) => events.emit(event, place);
   tellRetries({ relay, emit, turnId: () => turns?.activity().turnId ?? null, clock });
-  const branch = makeSessionBranch({ run, branch: claim.branch, state, emit, redact: redactor.redact, log });
+  const request = { branch: claim.branch, baseCommit: claim.baseCommit, author: claim.author, remoteUrl };
+  const restore = () => restoreRepository(run, config.workspaceDir, request, ending.signal);
+  const branch = makeSessionBranch({ run, branch: claim.branch, state, emit, redact: redactor.redact, restore, log });
 
   const turnChanged = (): void => {
     const activity = turns?.activity();
@@ -288,7 +290,6 @@ export const serveSession = (ports: SessionHostPorts): SessionHost => {
       state.report({ bootError: { category: 'HarnessBoot', message } });
       return;
     }
-    const request = { branch: claim.branch, baseCommit: claim.baseCommit, author: claim.author, remoteUrl };
     const [isIsolated, checkout] = await Promise.all([
       waitForIsolation(bringUp, config.isolationProbe, ports.probe, ending.signal),
       checkOutUntilDone(bringUp, () => checkOut(run, config.workspaceDir, request, ending.signal), ending.signal),

@@ -26,7 +26,7 @@ export const makeWorkspace = (ports: WorkspacePorts): Workspace => {
   const run = makeRunGit(workspaceDir, searchPath);
   return {
     files: makeWorkspaceFiles(workspaceDir),
-    diff: () => diffWorkspace(run, ports.baseCommit),
+    diff: () => diffWorkspace(run, workspaceDir, ports.baseCommit),
     terminals: createTerminals({
       startPty,
       cwd: workspaceDir,

@@ -66,6 +66,8 @@ const KEPT: ReadonlySet<EventType> = new Set<EventType>([
   'workspace.committed',
   'workspace.pushed',
   'workspace.push_failed',
+  'workspace.commits_aside',
+  'workspace.restored',
 ]);
 /** Lines that are kept in memory while the disk takes nothing. */
 const MAX_MEMORY_LINES = 2_000;

@@ -1,7 +1,7 @@
 // Brings the session branch into the workspace: continues what is there, else fetches through the relay and writes the
 // files, with the branch as the last step, so that a half-done checkout is recognised and done again.
 // Must not know the control plane; git speaks to a loopback address without any credential. Source: A22, D9, sandbox-pod §2.
-import { rmSync } from 'node:fs';
+import { readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConflictError, UnavailableError } from '#base/errors.ts';
 import type { RunGit } from './run-git.ts';
@@ -67,7 +67,8 @@ const configure = async (run: RunGit, request: CheckoutRequest): Promise<void> =
   for (const [key, value] of settings) await must(run, ['config', '--local', '--replace-all', key, value]);
 };
 
-const currentBranch = async (run: RunGit): Promise<string | undefined> => {
+/** The branch that is checked out; undefined for none, and where git finds no repository. */
+export const currentBranch = async (run: RunGit): Promise<string | undefined> => {
   const result = await run(['symbolic-ref', '--quiet', '--short', 'HEAD']);
   return result.code === 0 ? result.stdout.trim() : undefined;
 };
@@ -76,6 +77,26 @@ const currentBranch = async (run: RunGit): Promise<string | undefined> => {
 export const commitOf = async (run: RunGit, name: string): Promise<string | undefined> => {
   const result = await run(['rev-parse', '--quiet', '--verify', `${name}^{commit}`]);
   return result.code === 0 ? result.stdout.trim() : undefined;
+};
+
+/** Commits that a turn made beside the session branch. `keptAs`: the local branch that holds them. */
+export type CommitsAside = Readonly<{ commit: string; commits: number; keptAs: string }>;
+
+/**
+ * What HEAD holds that the session branch does not, while another branch or none is checked out; undefined: nothing.
+ * Commits of no branch get one, `kept/` and their number, so that a switch back leaves them findable.
+ */
+export const commitsAside = async (run: RunGit, branch: string): Promise<CommitsAside | undefined> => {
+  const current = await currentBranch(run);
+  if (current === branch) return undefined;
+  const commit = await commitOf(run, 'HEAD');
+  if (commit === undefined) return undefined;
+  const counted = await run(['rev-list', '--count', commit, '--not', `refs/heads/${branch}`]);
+  const commits = counted.code === 0 ? Number(counted.stdout.trim()) : 0;
+  if (commits === 0) return undefined;
+  const keptAs = current ?? `kept/${commit.slice(0, 12)}`;
+  if (current === undefined) await must(run, ['update-ref', `refs/heads/${keptAs}`, commit]);
+  return { commit, commits, keptAs };
 };
 
 /**
@@ -94,7 +115,12 @@ export const ensureBranch = async (run: RunGit, branch: string): Promise<void> =
   }
 };
 
-const checkOutFresh = async (run: RunGit, request: CheckoutRequest, signal: AbortSignal): Promise<void> => {
+const checkOutFresh = async (
+  run: RunGit,
+  request: CheckoutRequest,
+  signal: AbortSignal,
+  keepFiles = false,
+): Promise<void> => {
   await must(run, ['init', '--quiet', '--template=', `--initial-branch=${request.branch}`, '.']);
   await must(run, ['symbolic-ref', 'HEAD', `refs/heads/${request.branch}`]);
   await configure(run, request);
@@ -107,8 +133,37 @@ const checkOutFresh = async (run: RunGit, request: CheckoutRequest, signal: Abor
       `the base commit ${request.baseCommit} is not in the repository`,
     );
   }
-  await must(run, ['read-tree', '--reset', '-u', start], { timeoutMs: CHECKOUT_TIMEOUT_MS, signal });
+  const write = keepFiles ? [] : ['-u'];
+  await must(run, ['read-tree', '--reset', ...write, start], { timeoutMs: CHECKOUT_TIMEOUT_MS, signal });
   await must(run, ['update-ref', `refs/heads/${request.branch}`, start]);
+};
+
+const isRepository = async (run: RunGit): Promise<boolean> => {
+  const inside = await run(['rev-parse', '--quiet', '--git-dir']);
+  return inside.code === 0 && inside.stdout.trim() === '.git' && (await commitOf(run, 'HEAD')) !== undefined;
+};
+
+/** Names beside `.git`. */
+const filesOf = (workspace: string): readonly string[] => readdirSync(workspace).filter((name) => name !== '.git');
+
+/**
+ * Makes the repository again that an agent removed or broke; undefined when it is there. Files are kept as they are, and
+ * only an empty folder is filled; what is left of the old repository lies beside it. Rejects as checkOut.
+ */
+export const restoreRepository = async (
+  run: RunGit,
+  workspace: string,
+  request: CheckoutRequest,
+  signal: AbortSignal,
+): Promise<Readonly<{ commit: string; filesKept: boolean }> | undefined> => {
+  if (await isRepository(run)) return undefined;
+  const filesKept = filesOf(workspace).length > 0;
+  if (readdirSync(workspace).includes('.git')) {
+    rmSync(join(workspace, '.git.broken'), { recursive: true, force: true });
+    renameSync(join(workspace, '.git'), join(workspace, '.git.broken'));
+  }
+  await checkOutFresh(run, request, signal, filesKept);
+  return { commit: await must(run, ['rev-parse', 'HEAD']), filesKept };
 };
 
 /** Checks out, or continues. Rejects with UnavailableError (try again) or ConflictError (the wrong branch, see ensureBranch). */
@@ -119,8 +174,7 @@ export const checkOut = async (
   signal: AbortSignal,
 ): Promise<Checkout> => {
   removeLocks(workspace, request.branch);
-  const inside = await run(['rev-parse', '--quiet', '--git-dir']);
-  const kept = inside.code === 0 && inside.stdout.trim() === '.git' && (await commitOf(run, 'HEAD')) !== undefined;
+  const kept = await isRepository(run);
   if (kept) {
     await configure(run, request);
     await ensureBranch(run, request.branch);

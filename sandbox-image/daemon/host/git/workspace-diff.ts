@@ -1,6 +1,8 @@
 // What the workspace holds beyond the base commit. Git reads a repository that the agent owns: no driver, filter, monitor or
 // submodule of it runs for the daemon. Must not know who asks. Source: 20-control-plane §3, FF8.
-import { UnavailableError } from '#base/errors.ts';
+import { lstatSync } from 'node:fs';
+import { join } from 'node:path';
+import { ConflictError } from '#base/errors.ts';
 import type { WorkspaceDiff } from '#schema/wire/files.ts';
 import { gitMessage } from './checkout.ts';
 import type { RunGit } from './run-git.ts';
@@ -9,7 +11,7 @@ const MAX_FILES = 2_000;
 const MAX_PATCH = 1_048_576;
 
 /** The repository is named, so that no setting in it can point to another. */
-const HERE = ['--git-dir=.git', '--work-tree=.', '--literal-pathspecs'] as const;
+const HERE = ['--git-dir=.git', '--work-tree=.'] as const;
 const DIFF = [
   'diff',
   '--no-color',
@@ -53,20 +55,41 @@ export const parseNumstat = (text: string): WorkspaceDiff['files'] =>
       return { path: path.join('\t'), additions: count(additions), deletions: count(deletions) };
     });
 
-/** The diff against a commit. Rejects with UnavailableError when git cannot tell. */
-export const diffWorkspace = async (run: RunGit, baseCommit: string): Promise<WorkspaceDiff> => {
+/** Whether a path is what git cannot read, and would wait for or refuse: a pipe, a socket, a device. */
+const isUnreadable = (workspace: string, path: string): boolean => {
+  try {
+    const stat = lstatSync(join(workspace, path));
+    return stat.isFIFO() || stat.isSocket() || stat.isBlockDevice() || stat.isCharacterDevice();
+  } catch {
+    return false;
+  }
+};
+
+/** The diff against a commit. Rejects with ConflictError `workspace_unreadable` when git cannot tell. */
+export const diffWorkspace = async (run: RunGit, workspace: string, baseCommit: string): Promise<WorkspaceDiff> => {
+  const inside = await run([...HERE, 'rev-parse', '--quiet', '--git-dir']);
+  if (inside.code !== 0) {
+    throw new ConflictError(
+      'workspace_unreadable',
+      'the workspace holds no repository any more; the next prompt makes it again, and keeps the files',
+    );
+  }
   const filters = await withoutFilters(run);
   const git = async (...words: readonly string[]): Promise<string> => {
     const result = await run([...HERE, ...filters, ...words]);
     if (result.code === 0) return result.stdout;
-    throw new UnavailableError('repository_unreachable', `git ${words[0]} failed: ${gitMessage(result.stderr)}`);
+    throw new ConflictError('workspace_unreadable', `git ${words[0]} failed: ${gitMessage(result.stderr)}`);
   };
   const head = (await git('rev-parse', '--quiet', '--verify', 'HEAD').catch(() => '')).trim();
-  const counts = await git(...DIFF, '--numstat', '-z', baseCommit, '--');
-  const files = parseNumstat(counts);
+  // Git refuses the whole diff for one tracked file that became a pipe; such files are named without their content.
+  const special = records(await git('ls-files', '-z')).filter((path) => path !== '' && isUnreadable(workspace, path));
+  const paths = ['--', '.', ...special.map((path) => `:(top,exclude,literal)${path}`)];
+  const counts = await git(...DIFF, '--numstat', '-z', baseCommit, ...paths);
+  const unread = special.map((path) => ({ path, additions: null, deletions: null }));
+  const files = [...parseNumstat(counts), ...unread];
   const others = await git('ls-files', '--others', '--exclude-standard', '-z');
   const untracked = records(others).filter((path) => path !== '');
-  const patch = await git(...DIFF, '--unified=3', baseCommit, '--');
+  const patch = await git(...DIFF, '--unified=3', baseCommit, ...paths);
   return {
     baseCommit,
     headCommit: head === '' ? null : head,
