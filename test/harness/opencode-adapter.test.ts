@@ -2,7 +2,7 @@
 // breaks. The relay is replaced by the scripted provider itself.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -49,6 +49,11 @@ describe('the OpenCode adapter', { skip, timeout: 600_000 }, () => {
     };
     const workspace = folder('workspace');
     writeFileSync(join(workspace, 'a.txt'), 'a');
+    writeFileSync(join(workspace, 'secret.txt'), 's3cret');
+    symlinkSync('secret.txt', join(workspace, 'alias.txt'));
+    writeFileSync(join(workspace, 'plain.txt'), 'plain');
+    symlinkSync('plain.txt', join(workspace, 'harmless.txt'));
+    execFileSync('mkfifo', [join(workspace, 'pipe.txt')]);
     execFileSync('git', ['init', '--quiet', workspace]);
     provider = await startScriptedProvider({ key: TOKEN });
     environment = createServer((_request, response: ServerResponse) => {
@@ -78,7 +83,7 @@ describe('the OpenCode adapter', { skip, timeout: 600_000 }, () => {
             prompt: 'You are dev.',
             tools: 'all',
             skills: 'all',
-            permission: { bash: { '*': 'allow', 'rm *': 'ask' } },
+            permission: { bash: { '*': 'allow', 'rm *': 'ask' }, read: { '*': 'allow', 'secret*': 'deny' } },
           },
         ],
         model,
@@ -159,6 +164,22 @@ describe('the OpenCode adapter', { skip, timeout: 600_000 }, () => {
     });
     const end = events.findLast((event) => event.type === 'tool.terminal');
     assert.equal(end?.data.outcome, 'completed');
+  });
+
+  it('A117 FF6 judges a file by what its name leads to, and opens no pipe', async () => {
+    const read = async (filePath: string): Promise<string> => {
+      const from = events.length;
+      assert.deepEqual(await submit(`@@tool read ${JSON.stringify({ filePath })}\n@@say read`), { kind: 'completed' });
+      const ends = events.slice(from).filter((event) => event.type === 'message.part.updated');
+      return JSON.stringify(ends.map((event) => event.data)) + JSON.stringify(provider.requests.at(-1)?.body);
+    };
+    for (const path of ['secret.txt', 'alias.txt', './x/../alias.txt', '/proc/self/cwd/secret.txt']) {
+      const said = await read(path);
+      assert.doesNotMatch(said, /s3cret/, path);
+      assert.match(said, /"status":"error"/, path);
+    }
+    assert.match(await read('harmless.txt'), /"status":"completed"/);
+    assert.match(await read('pipe.txt'), /is no regular file/);
   });
 
   it('A120 ends the turn when a question is dismissed, and answers the next prompt', async () => {

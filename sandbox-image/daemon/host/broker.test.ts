@@ -122,6 +122,20 @@ describe('createBroker', () => {
     assert.equal(broker.openCount(), 3);
   });
 
+  it('A119 does not ask again for a tool without a subject that was allowed for the session', async () => {
+    const { broker, told } = aBroker();
+    const data = { permission: 'hello', patterns: [], always: ['*'] };
+    const first = broker.ask(aRequest({ data }), new AbortController().signal);
+    broker.answer('per_1', { kind: 'permission', reply: 'always', message: null });
+    assert.equal((await first).kind, 'permission');
+    const again = await broker.ask(aRequest({ id: 'per_2', data }), new AbortController().signal);
+    assert.deepEqual(again, { kind: 'permission', reply: 'once', message: null });
+    assert.equal(told.length, 2);
+    const other = { permission: 'other', patterns: [], always: ['*'] };
+    void broker.ask(aRequest({ id: 'per_3', data: other }), new AbortController().signal);
+    assert.equal(told.length, 3);
+  });
+
   it('A119 knows what an earlier daemon of the session was allowed', async () => {
     const { broker, told } = aBroker({ bash: ['rm *'] });
     assert.equal((await broker.ask(aRequest(), new AbortController().signal)).kind, 'permission');

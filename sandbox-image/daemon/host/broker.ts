@@ -78,7 +78,9 @@ export const createBroker = (ports: BrokerPorts): Broker => {
   const isAllowed = ({ kind, data }: HumanRequest): boolean => {
     const patterns = textsOf(data['patterns']);
     const known = allowed[String(data['permission'])] ?? [];
-    if (kind !== 'permission' || patterns.length === 0) return false;
+    if (kind !== 'permission') return false;
+    // A tool without a subject is allowed as a whole or not at all.
+    if (patterns.length === 0) return known.includes('*');
     return patterns.every((subject) => known.some((pattern) => matchesPattern(pattern, subject)));
   };
 

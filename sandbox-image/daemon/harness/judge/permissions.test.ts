@@ -47,6 +47,36 @@ describe('createPermissions', () => {
     assert.equal(await judge('grep', { pattern: 'x' }), 'allowed');
   });
 
+  it('A117 judges a path by its name and by where it leads, inside of the workspace too', async () => {
+    const links: Readonly<Record<string, string>> = {
+      '/workspace/alias.txt': '/workspace/secret.txt',
+      '/proc/self/cwd/secret.txt': '/workspace/secret.txt',
+    };
+    const asked: unknown[] = [];
+    const permissions = createPermissions({
+      workspace: '/workspace',
+      realPath: (path) => links[path] ?? path,
+      skills: [],
+      ownTools: new Set(),
+      threadId: 'root',
+      rules: () => [
+        { read: { '*': 'allow', 'secret*': 'deny', 'alias*': 'ask' }, external_directory: { '*': 'allow' } },
+      ],
+      ask: async (request) => {
+        asked.push(request.data['patterns']);
+        return { kind: 'permission', reply: 'once', message: null };
+      },
+      messageOf: () => undefined,
+    });
+    const judge = async (path: string, callId: string) =>
+      (await permissions.judge({ tool: 'read', callId, input: { path } }, undefined)).allowed;
+    assert.equal(await judge('secret.txt', '1'), false);
+    assert.equal(await judge('alias.txt', '2'), false);
+    assert.equal(await judge('/proc/self/cwd/secret.txt', '3'), false);
+    assert.equal(await judge('alias-of-nothing.txt', '4'), true);
+    assert.deepEqual(asked, [['alias-of-nothing.txt']]);
+  });
+
   it('FF5 follows links before it says what lies inside of the workspace', async () => {
     const { judge } = make({ external_directory: 'deny' });
     for (const path of ['link', 'link/secret', '/workspace/link/deep/x'])

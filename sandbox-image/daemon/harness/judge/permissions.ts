@@ -44,13 +44,19 @@ const text = (value: unknown): string => (typeof value === 'string' ? value : ''
 
 const isBelow = (folder: string, path: string): boolean => path === folder || path.startsWith(folder + sep);
 
-/** The path as rules name it: relative to the workspace, or absolute outside of it. Where a link leads is what counts. */
-const pathSubject = (ports: Pick<PermissionPorts, 'workspace' | 'realPath'>, path: string) => {
+/**
+ * The path as rules name it, relative to the workspace or absolute outside of it: as it was asked for, and where it leads
+ * once links are followed. Both count, so that no link and no other name of a file is a way around a rule.
+ */
+const pathSubjects = (ports: Pick<PermissionPorts, 'workspace' | 'realPath'>, path: string) => {
   const { workspace } = ports;
   const whole = resolve(workspace, path);
   const real = ports.realPath(whole);
-  const isInside = isBelow(workspace, whole) && isBelow(ports.realPath(workspace), real);
-  return { subject: isInside ? relative(workspace, whole) || '.' : real, outside: !isInside };
+  const realWorkspace = ports.realPath(workspace);
+  const leads = isBelow(realWorkspace, real) ? relative(realWorkspace, real) || '.' : real;
+  const isNamedInside = isBelow(workspace, whole);
+  const subjects = [...new Set([...(isNamedInside ? [relative(workspace, whole) || '.'] : []), leads])];
+  return { subjects, real, outside: !isNamedInside || !isBelow(realWorkspace, real) };
 };
 
 const keysOf = (tool: string): readonly string[] => {
@@ -93,9 +99,9 @@ const needsOf = (
   const isFile = FILE_TOOLS.has(tool);
   const isSearch = SEARCH_TOOLS.has(tool);
   if (!isFile && !isSearch) return [{ permission, keys, subjects: [], always: ['*'] }];
-  const { subject, outside } = pathSubject(ports, text(input['path']) || text(input['filePath']) || '.');
-  const elsewhere = outside ? [outsideNeed(ports.skills, subject)] : [];
-  const subjects = isFile ? [subject] : [text(input['pattern'])].filter(Boolean);
+  const asked = pathSubjects(ports, text(input['path']) || text(input['filePath']) || '.');
+  const elsewhere = asked.outside ? [outsideNeed(ports.skills, asked.real)] : [];
+  const subjects = isFile ? asked.subjects : [text(input['pattern'])].filter(Boolean);
   return [...elsewhere, { permission, keys, subjects, always: isFile ? subjects : ['*'] }];
 };
 

@@ -9,6 +9,12 @@ const HIDDEN = ['OPENCODE_SERVER_PASSWORD', 'OPENCODE_CONFIG_CONTENT', 'OPENCODE
 /** Set for every command, so that the daemon can see that the plug-in, and with it the guard, is there. */
 export const PLUGIN_PROOF = 'BEEUNI_PLUGIN';
 
+/**
+ * Tools of OpenCode that open one file. OpenCode judges its name alone and opens what it leads to, a pipe too, so they are
+ * given the name of the file itself: then its rules are asked about what is opened. Source: A117, FF6.
+ */
+const FILE_TOOLS = ['read', 'edit', 'write', 'multiedit'];
+
 const literal = (text: string): string => text.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
 
 /** Pattern of the files that the server may not import: all but those inside its binary and our configuration. */
@@ -124,7 +130,32 @@ const judge = async (client, { tool, sessionID, callID }, args) => {
   const verdict = await answer.json();
   if (verdict.allowed !== true) throw new Error(verdict.reason ?? 'the call of this subagent could not be judged');
 };
-export const Beeuni = async ({ client }) => ({
+const files = process.getBuiltinModule('fs');
+const paths = process.getBuiltinModule('path');
+const leadsTo = (path) => {
+  const rest = [];
+  for (let at = path; ; at = paths.dirname(at)) {
+    try {
+      return paths.join(files.realpathSync(at), ...rest);
+    } catch {
+      if (paths.dirname(at) === at) return path;
+      rest.unshift(paths.basename(at));
+    }
+  }
+};
+const FILE_TOOLS = new Set(${JSON.stringify(FILE_TOOLS)});
+const nameRealFile = (directory, tool, args) => {
+  if (!FILE_TOOLS.has(tool) || typeof args?.filePath !== 'string') return;
+  const path = paths.resolve(directory, args.filePath);
+  const real = leadsTo(path);
+  const stat = files.statSync(real, { throwIfNoEntry: false });
+  if (stat !== undefined && !stat.isFile() && !stat.isDirectory()) throw new Error(args.filePath + ' is no regular file');
+  const root = leadsTo(directory);
+  const isInside = real === root || real.startsWith(root + '/');
+  const named = isInside ? paths.join(directory, paths.relative(root, real)) : real;
+  if (named !== path) args.filePath = named;
+};
+export const Beeuni = async ({ client, directory }) => ({
   tool: {
     ...Object.fromEntries(
       SPECS.map(({ name, description, parameters }) => [
@@ -150,6 +181,9 @@ export const Beeuni = async ({ client }) => ({
       AGENTS.set(input.sessionID, agent);
     }
   },
-  'tool.execute.before': (input, output) => judge(client, input, output.args),
+  'tool.execute.before': async (input, output) => {
+    nameRealFile(directory, input.tool, output.args);
+    await judge(client, input, output.args);
+  },
 });
 `;
