@@ -4,12 +4,15 @@ import { spawn } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
+import { onAbort } from '#base/on-abort.ts';
 import type { PiTool } from './pi-api.ts';
 
 const MAX_PATHS = 1_000;
 const MAX_MATCHES = 200;
 const MAX_LINE = 500;
 const MAX_OUTPUT_BYTES = 50 * 1024;
+/** Of one search: ripgrep waits for ever for an ignore file that is a pipe. Units: milliseconds. */
+const SEARCH_LIMIT_MS = 60_000;
 
 type Search = Readonly<{ lines: readonly string[]; cut: boolean }>;
 
@@ -19,6 +22,7 @@ const runRipgrep = (
   cwd: string,
   limit: number,
   signal: AbortSignal | undefined,
+  limitMs: number,
 ): Promise<Search> =>
   new Promise((fulfil, reject) => {
     const child = spawn(
@@ -51,11 +55,17 @@ const runRipgrep = (
         lines.push(short);
       }
     });
-    if (signal?.aborted === true) stop();
-    else signal?.addEventListener('abort', stop, { once: true });
-    child.once('close', (code) => {
-      signal?.removeEventListener('abort', stop);
+    const forget = signal && onAbort(signal, stop);
+    const late = AbortSignal.timeout(limitMs);
+    const keep = onAbort(late, stop);
+    child.once('close', (code, ended) => {
+      forget?.();
+      keep();
       if (signal?.aborted === true) reject(new Error('Operation aborted'));
+      else if (late.aborted && ended === 'SIGKILL' && !cut) {
+        const why = 'narrow it, and look whether a file such as .gitignore is a pipe';
+        reject(new Error(`The search took longer than ${limitMs / 1_000} s; ${why}.`));
+      }
       // 1: nothing was found.
       else if (cut || code === 0 || code === 1) fulfil({ lines, cut });
       else reject(new Error(trouble.trim() || `ripgrep ended with code ${code}`));
@@ -83,8 +93,8 @@ const folderOf = (workspace: string, path: unknown): Readonly<{ cwd: string; tar
 
 const string = (description: string) => ({ type: 'string', description });
 
-/** Both tools for a workspace. */
-export const createSearchTools = (workspace: string): readonly PiTool[] => [
+/** Both tools for a workspace. A search that takes longer than `limitMs` is ended. */
+export const createSearchTools = (workspace: string, limitMs = SEARCH_LIMIT_MS): readonly PiTool[] => [
   {
     name: 'glob',
     label: 'glob',
@@ -99,7 +109,7 @@ export const createSearchTools = (workspace: string): readonly PiTool[] => [
     },
     execute: async (_callId, input, signal) => {
       const { cwd } = folderOf(workspace, input['path']);
-      const found = await runRipgrep(['--files', '--glob', String(input['pattern'])], cwd, MAX_PATHS, signal);
+      const found = await runRipgrep(['--files', '--glob', String(input['pattern'])], cwd, MAX_PATHS, signal, limitMs);
       return answer(found, 'No file matches.');
     },
   },
@@ -136,7 +146,7 @@ export const createSearchTools = (workspace: string): readonly PiTool[] => [
         String(input['pattern']),
         target,
       ];
-      const found = await runRipgrep(args, cwd, limitOf(input['limit'], MAX_MATCHES), signal);
+      const found = await runRipgrep(args, cwd, limitOf(input['limit'], MAX_MATCHES), signal, limitMs);
       return answer({ ...found, lines: found.lines.map((line) => line.replace(/^\.\//, '')) }, 'No match.');
     },
   },
