@@ -11,7 +11,7 @@ import { EXIT, failureOf } from './failure.ts';
 import { followEvents } from './follow.ts';
 import { choicesOf, questionCount, readPermission } from './human-requests.ts';
 import type { Io } from './io.ts';
-import { DELIVERY_REASONS, newMessageId, sendPrompt, type Words } from './send-prompt.ts';
+import { DELIVERY_REASONS, isTriedAgain, newMessageId, sendPrompt, TRIED_AGAIN, type Words } from './send-prompt.ts';
 import { watchStateBeside } from './watch-state.ts';
 
 /** Settings of a conversation. `since`: the event after which it is shown. `withPrompts`: earlier prompts are shown too. */
@@ -185,6 +185,10 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
     if (isIdle()) showPrompt();
   };
 
+  const tellRetry = async (promptId: string): Promise<void> => {
+    if (await isTriedAgain(api, session, promptId)) note(TRIED_AGAIN);
+  };
+
   const onEvent = (event: StoredEvent): void => {
     write(view(event));
     if (event.type === 'turn.started') {
@@ -209,6 +213,7 @@ export const chat = async (api: Api, session: ObjectName, io: Io, options: ChatO
     if (event.type === 'turn.ended') {
       turnRuns = false;
       asked = [];
+      if (event.data['outcome'] !== 'Succeeded') void tellRetry(String(event.data['promptId']));
       watchWait();
       if (isIdle()) showPrompt();
     }

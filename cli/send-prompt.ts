@@ -1,7 +1,7 @@
 // Sends one prompt to a session and, if asked, shows its turn until it has ended. Must not know how the words were typed.
 import { randomUUID } from 'node:crypto';
 import type { StoredEvent } from '#schema/events/envelope.ts';
-import { abortRoute, createPromptRoute, type PromptView } from '#schema/rest/prompts.ts';
+import { abortRoute, createPromptRoute, getPromptRoute, type PromptView } from '#schema/rest/prompts.ts';
 import { sessionWait } from '#schema/rules/session-wait.ts';
 import type { Api, ObjectName } from './connection/api.ts';
 import { makeEventView } from './event-view.ts';
@@ -62,7 +62,24 @@ const endOf = ({ type, turnId, data }: StoredEvent, promptId: string, joined: st
 };
 
 /**
- * Shows the events from `since` until the turn of the prompt has ended and its commits are pushed. Gives back the exit code.
+ * Whether a prompt whose turn has ended badly waits for another one: a turn that broke off is tried once more. Never rejects;
+ * what cannot be asked counts as over. Source: A155.
+ */
+export const isTriedAgain = async (api: Api, { namespace, name }: ObjectName, promptId: string): Promise<boolean> => {
+  try {
+    const params = { namespace, name, id: promptId };
+    const { state } = (await (await api.client()).call(getPromptRoute, { params })).body;
+    return state === 'queued' || state === 'running';
+  } catch {
+    return false;
+  }
+};
+
+/** Said of such a prompt. */
+export const TRIED_AGAIN = '-- the turn broke off; the prompt is tried again';
+
+/**
+ * Shows the events from `since` until the prompt has ended for good and its commits are pushed. Gives back the exit code.
  * Ctrl-C aborts the turn, a second one leaves. Errors: CommandError (unavailable) when its time is over; the turn goes on.
  */
 export const watchPrompt = async (
@@ -108,8 +125,14 @@ export const watchPrompt = async (
       if (isJoining) joined = event.turnId;
       if (isJoining || (event.type === 'turn.started' && event.data['promptId'] === promptId)) onStarted?.();
       if (event.type === 'workspace.committed') commits = true;
-      outcome = endOf(event, promptId, joined) ?? outcome;
+      const ended = endOf(event, promptId, joined);
+      outcome = ended ?? outcome;
       if (outcome === undefined) continue;
+      if (ended !== undefined && ended !== 'Succeeded' && (await isTriedAgain(api, session, promptId))) {
+        note(TRIED_AGAIN);
+        [outcome, joined, commits] = [undefined, null, false];
+        continue;
+      }
       const isPushed = event.type === 'workspace.pushed' || event.type === 'workspace.push_failed';
       if (outcome !== 'Succeeded' || !commits || isPushed) break;
       timer ??= setTimeout(() => leaving.abort(), PUSH_LIMIT_MS);

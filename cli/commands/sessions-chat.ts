@@ -29,7 +29,7 @@ export const command = defineCommand({
   },
   needsApi: true,
   details: [
-    'Ctrl-C ends the running turn, a second Ctrl-C leaves; the session goes on without you. A prompt that comes through a pipe is one prompt. With a prompt the exit code is 0 when its turn succeeded, 1 when it did not and 6 when --timeout came first.',
+    'Ctrl-C ends the running turn, a second Ctrl-C leaves; the session goes on without you. A prompt that comes through a pipe is one prompt. With a prompt the exit code is 0 when it succeeded, 1 when it did not and 6 when --timeout came first. A prompt whose turn broke off, because harness or sandbox died, is tried once more; the call waits for that.',
   ],
   examples: ['beeuni sessions chat fix-login', 'beeuni sessions chat fix-login "Add a test." && git fetch'],
   run: async ({ api, args, options, io, note, print }) => {

@@ -113,6 +113,24 @@ describe('the command line', { timeout: 900_000 }, () => {
     assert.match(failed.out, /turn failed: the model is gone/);
   });
 
+  test('A155 A239 a prompt whose turn broke off is followed until it has ended for good', async () => {
+    await runCommand(['sessions', 'new', 'again', '-p', 'shop'], ada);
+    const box = await sandbox('again');
+    const call = startCommand(['sessions', 'chat', 'again', 'Say', 'hello.'], ada);
+    await box.end(await box.take(), 'Interrupted', 'the sandbox is gone');
+    await until('it says so', () => call.err().includes('is tried again'));
+    const second = await box.take();
+    await box.say(second, 'hello after all');
+    await box.end(second);
+    const finished = await call.done;
+    assert.equal(finished.code, 0, finished.err);
+    assert.match(finished.out, /turn interrupted: the sandbox is gone\n[^]*hello after all\n$/);
+
+    const twice = startCommand(['sessions', 'chat', 'again', 'Fail', 'twice.'], ada);
+    for (let attempt = 1; attempt <= 2; attempt += 1) await box.end(await box.take(), 'Interrupted', 'gone');
+    assert.equal((await twice.done).code, 1);
+  });
+
   test('A239 the first Ctrl-C ends the turn, the second one leaves', async () => {
     await runCommand(['sessions', 'new', 'break', '-p', 'shop'], ada);
     const box = await sandbox('break');
